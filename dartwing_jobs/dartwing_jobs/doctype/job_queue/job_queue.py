@@ -1,0 +1,25 @@
+"""Job Queue: a named channel for jobs."""
+
+import frappe
+from frappe import _
+from frappe.utils.background_jobs import get_queue_list
+
+from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine.queues import STANDARD_QUEUE_NAMES
+from dartwing_jobs.errors import InvalidJobError
+
+
+class JobQueue(JobsDocument):
+	def validate(self):
+		available = get_queue_list()
+		if self.rq_queue not in available:
+			message = _("RQ Queue must be one of this bench's worker queues ({0}), not {1}.")
+			frappe.throw(message.format(", ".join(available), self.rq_queue), InvalidJobError)
+
+	def on_trash(self):
+		if self.name in STANDARD_QUEUE_NAMES:
+			frappe.throw(_("{0} is a standard queue; pause it instead.").format(self.name), InvalidJobError)
+		# ours to check: Background Job is exempt from Frappe's link check, which knows no single links
+		if job := frappe.db.get_value("Background Job", {"job_queue": self.name}, "name"):
+			message = _("Queue {0} cannot be deleted: job {1} refers to it.").format(self.name, job)
+			frappe.throw(message, frappe.LinkExistsError)

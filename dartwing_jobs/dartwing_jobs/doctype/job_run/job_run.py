@@ -1,0 +1,13 @@
+"""Job Run: one attempt at a job; the engine writes it."""
+
+import frappe
+
+from dartwing_jobs.document import EngineOwnedDocument
+
+
+class JobRun(EngineOwnedDocument):
+	pass
+
+
+def on_doctype_update():
+	frappe.db.add_index("Job Run", ["background_job", "attempt"], "idx_job_run_attempt")

@@ -1,0 +1,42 @@
+"""Job Schedule: a cron expression that makes jobs from a template."""
+
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import frappe
+from frappe import _
+
+from dartwing_jobs import clock, cron, parameters, tenancy
+from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.errors import InvalidJobError
+
+
+class JobSchedule(JobsDocument):
+	def before_validate(self):
+		parameters.store(self, "param_overrides")
+		if self.enabled and (self.is_new() or self.has_value_changed("enabled")):
+			self.run_as = frappe.session.user
+
+	def validate(self):
+		if self.is_new():
+			tenancy.check_organization_is_active(self.organization)
+		tenancy.check_same_organization(self, "job_template")
+		cron.check(self.cron_expression, clock.now())
+		self.validate_template()
+		self.validate_time_zone()
+		self.validate_window()
+
+	def validate_template(self) -> None:
+		if frappe.db.get_value("Job Template", self.job_template, "status") != "Active":
+			message = _("Job Template {0} is archived or gone; choose an active one.")
+			frappe.throw(message.format(self.job_template), InvalidJobError)
+
+	def validate_time_zone(self) -> None:
+		try:
+			ZoneInfo(self.time_zone or "UTC")
+		except (ZoneInfoNotFoundError, ValueError, OSError):
+			message = _("{0} is not a time zone; use an IANA name such as Europe/Paris.")
+			frappe.throw(message.format(frappe.bold(self.time_zone)), InvalidJobError)
+
+	def validate_window(self) -> None:
+		if self.start_at and self.end_at and clock.parse(self.end_at) <= clock.parse(self.start_at):
+			frappe.throw(_("The end of a schedule must come after its start."), InvalidJobError)

@@ -1,0 +1,74 @@
+"""Job Type: a kind of work, its handler and its policy."""
+
+import re
+
+import frappe
+from frappe import _
+from frappe.permissions import rights
+from frappe.utils import cint
+
+from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine import priorities
+from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
+from dartwing_jobs.errors import InvalidJobError
+
+DOTTED_PATH = re.compile(r"^[^\W\d]\w*(\.[^\W\d]\w*)+$", re.ASCII)
+
+
+class JobType(JobsDocument):
+	def before_validate(self):
+		self.default_priority = priorities.from_value(self.default_priority)
+		if self.is_new():
+			self.take_from_category()
+
+	def validate(self):
+		self.validate_numbers()
+		self.validate_handler_method()
+		self.validate_requires_permission()
+
+	def on_trash(self):
+		"""Ours to check: Background Job is exempt from Frappe's link check, which knows no single links."""
+		if job := frappe.db.get_value("Background Job", {"job_type": self.name}, "name"):
+			message = _("Job Type {0} cannot be deleted: job {1} refers to it. Disable it instead.")
+			frappe.throw(message.format(self.name, job), frappe.LinkExistsError)
+
+	def take_from_category(self) -> None:
+		"""What the maker left open: a value that equals the field's default yields to the category's."""
+		self.category = self.category or GENERAL
+		category = CATEGORIES.get(self.category)
+		if category is None:
+			frappe.throw(_("Category must be one of {0}.").format(", ".join(CATEGORIES)), InvalidJobError)
+		if category.max_retries is not None and str(self.max_retries) in (
+			"None",
+			self.meta.get_field("max_retries").default,
+		):
+			self.max_retries = category.max_retries
+		self.allow_schedule = cint(self.allow_schedule or category.allow_schedule)
+		for field in self.meta.fields:
+			# fixtures arrive without defaults
+			if self.get(field.fieldname) is None and field.default:
+				self.set(field.fieldname, field.default)
+
+	def validate_numbers(self) -> None:
+		if cint(self.default_timeout) <= 0:
+			frappe.throw(_("Default Timeout must be at least one second."), InvalidJobError)
+		if self.default_priority not in priorities.ALL:
+			message = _("Default Priority must be one of {0}.").format(", ".join(priorities.ALL))
+			frappe.throw(message, InvalidJobError)
+
+	def validate_handler_method(self) -> None:
+		if not DOTTED_PATH.match(self.handler_method or ""):
+			message = _(
+				"Handler Method must be the path of a Python function, such as my_app.jobs.make_pdf, not {0}."
+			)
+			frappe.throw(message.format(self.handler_method), InvalidJobError)
+
+	def validate_requires_permission(self) -> None:
+		if not self.requires_permission:
+			return
+		doctype, _colon, ptype = self.requires_permission.rpartition(":")
+		if ptype not in rights or not frappe.db.exists("DocType", doctype):
+			message = _(
+				"Requires Permission must be DocType:permission, such as Sales Invoice:create, not {0}."
+			)
+			frappe.throw(message.format(self.requires_permission), InvalidJobError)

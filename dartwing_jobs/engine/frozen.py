@@ -1,0 +1,82 @@
+"""What is frozen in a job: it starts as Pending and empty, and later only a few fields may be edited."""
+
+import frappe
+from frappe import _
+from frappe.utils import cint, flt, get_datetime
+
+from dartwing_jobs.document import checked
+from dartwing_jobs.engine import priorities, states
+from dartwing_jobs.errors import FrozenFieldError
+
+# while the job waits; everything else never
+EDITABLE_WHILE_WAITING = frozenset({"priority", "scheduled_for", "max_retries", "timeout_seconds"})
+BOOKKEEPING = frozenset({"modified", "modified_by", "idx"})
+STANDARD = ("owner", "creation", "docstatus")
+# the submitter may give these although forms show them read-only
+GIVEN_AT_INSERT = frozenset({"status", "created_at", "job_hash"})
+
+
+def check_new(job) -> None:
+	"""Jobs are born Pending, with nothing that only the engine can know."""
+	if job.status != states.PENDING:
+		message = _("A new job is {0}; it cannot be created as {1}.").format(states.PENDING, job.status)
+		frappe.throw(message, FrozenFieldError)
+	for field in job.meta.fields:
+		if field.read_only and field.fieldname not in GIVEN_AT_INSERT and job.get(field.fieldname):
+			message = _("{0} is set by the engine; leave it out when you create a job.").format(
+				_(field.label)
+			)
+			frappe.throw(message, FrozenFieldError)
+
+
+def check_changes(job) -> None:
+	"""Compares a job that is about to be written with the stored one."""
+	_check(job, [field for field in _guarded_fields(job) if _differs(job, field)])
+
+
+def check_db_set(job, values: dict) -> None:
+	changed = [field for field in values if field not in BOOKKEEPING and field in _guarded_fields(job)]
+	_check(job, changed)
+	for fieldname in changed:
+		checked(values[fieldname], job.meta.get_field(fieldname), fieldname)
+	if "priority" in values and values["priority"] not in priorities.ALL:
+		frappe.throw(_("Priority must be one of {0}.").format(", ".join(priorities.ALL)), FrozenFieldError)
+
+
+def _check(job, changed: list[str]) -> None:
+	if frozen := sorted(set(changed) - EDITABLE_WHILE_WAITING):
+		message = _("Job {0} has been submitted: {1} cannot be edited any more.")
+		frappe.throw(message.format(job.name, ", ".join(frozen)), FrozenFieldError)
+	status = frappe.db.get_value("Background Job", job.name, "status")
+	if changed and status not in states.WAITING:
+		message = _("Job {0} is {1}: {2} can be edited only while it waits.")
+		frappe.throw(message.format(job.name, status, ", ".join(sorted(changed))), FrozenFieldError)
+
+
+def _guarded_fields(job) -> list[str]:
+	"""Our own fields; what a site adds as custom fields is the site's."""
+	own = [
+		f.fieldname
+		for f in job.meta.get("fields", {"is_custom_field": ("!=", 1)})
+		if f.fieldname in job.meta.get_valid_columns()
+	]
+	return [*STANDARD, *own]
+
+
+def _differs(job, fieldname: str) -> bool:
+	stored = job.get_doc_before_save() or frappe.get_doc("Background Job", job.name)
+	field = job.meta.get_field(fieldname)
+	fieldtype = field.fieldtype if field else "Data"
+	return _comparable(job.get(fieldname), fieldtype) != _comparable(stored.get(fieldname), fieldtype)
+
+
+def _comparable(value, fieldtype: str):
+	if fieldtype in ("Int", "Check"):
+		return cint(value)
+	if fieldtype == "Percent":
+		return flt(value)
+	if value in (None, ""):
+		return None
+	if fieldtype == "JSON":
+		return frappe.parse_json(value)
+	return get_datetime(value) if fieldtype == "Datetime" else str(value)

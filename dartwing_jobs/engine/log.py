@@ -1,0 +1,53 @@
+"""Writes the rows of Job Execution Log: the story of a job, append-only."""
+
+from datetime import datetime
+
+import frappe
+
+# what each row takes over from its job, so that it can be read alone
+FROM_THE_JOB = (
+	"organization",
+	"project_id",
+	"job_id",
+	"job_type",
+	"actor_type",
+	"actor_id",
+	"request_id",
+	"correlation_id",
+	"attempt",
+)
+
+
+def write(
+	job,
+	event: str,
+	from_status: str | None,
+	to_status: str,
+	*,
+	now: datetime,
+	actor: str | None = None,
+	message: str | None = None,
+	changes: dict | None = None,
+) -> None:
+	"""Adds one row, in the caller's transaction. `job` is a document or a row, `changes` what the move set."""
+	changes = changes or {}
+	own = {
+		"name": frappe.generate_hash(length=20),
+		"owner": frappe.session.user,
+		"creation": now,
+		"modified": now,
+		"modified_by": frappe.session.user,
+		"background_job": job.name,
+		"event": event,
+		"from_status": from_status,
+		"to_status": to_status,
+		"timestamp": now,
+		"actor": actor,
+		"message": message,
+		"retry_attempt": changes.get("retry_count", job.get("retry_count")) or 0,
+	}
+	_insert(own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB})
+
+
+def _insert(columns: dict) -> None:
+	frappe.qb.into("Job Execution Log").columns(*columns).insert(*columns.values()).run()

@@ -1,0 +1,94 @@
+"""Parameters of jobs: what may be stored as JSON, and how it is stored."""
+
+import json
+import math
+
+import frappe
+from frappe import _
+
+from dartwing_jobs import settings
+from dartwing_jobs.errors import InvalidJobError
+
+# MariaDB's JSON functions stop at 32 levels
+MAX_DEPTH = 30
+
+
+def store(doc, fieldname: str) -> None:
+	"""Checks a JSON field of a document and writes it back as compact text (None when it is empty)."""
+	label = _(doc.meta.get_label(fieldname))
+	doc.set(fieldname, canonical(doc.get(fieldname), label))
+
+
+def canonical(value, label: str) -> str | None:
+	"""The stored form of parameters given as text or as a dict."""
+	if value is None or (isinstance(value, str) and not value.strip()):
+		return None
+	parsed = _parse(value, label) if isinstance(value, str) else value
+	if not isinstance(parsed, dict):
+		frappe.throw(
+			_('{0} must be a JSON object, such as {{"key": "value"}}.').format(label), InvalidJobError
+		)
+	_check_tree(parsed, label)
+	text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"), default=str)
+	_check_size(text, label)
+	return text
+
+
+def load(value) -> dict:
+	"""Parameters as a dict, however the database hands them over."""
+	return frappe.parse_json(value) if value else {}
+
+
+def _parse(text: str, label: str):
+	# before parsing: ten megabytes of brackets should not be built first and refused afterwards
+	_check_size(text, label)
+	try:
+		return json.loads(text)
+	except RecursionError:
+		_refuse_depth(label)
+	except ValueError as e:
+		frappe.throw(_("{0} is not valid JSON: {1}.").format(label, e), InvalidJobError)
+
+
+def _check_size(text: str, label: str) -> None:
+	# lone surrogates are refused later, by name; here they only need a length
+	size, limit = len(text.encode(errors="surrogatepass")), settings.max_parameter_bytes()
+	if size > limit:
+		message = _(
+			"{0} has {1} bytes; at most {2} bytes are allowed. Store large input as a file and pass its name."
+		)
+		frappe.throw(message.format(label, size, limit), InvalidJobError)
+
+
+def _check_tree(root: dict, label: str) -> None:
+	level, depth = [root], 0
+	while level:
+		depth += 1
+		if depth > MAX_DEPTH:
+			_refuse_depth(label)
+		level = [child for node in level for child in _checked_children(node, label)]
+
+
+def _checked_children(node: dict | list, label: str) -> list:
+	values = [*node.keys(), *node.values()] if isinstance(node, dict) else list(node)
+	for value in values:
+		_check_leaf(value, label)
+	return [value for value in values if isinstance(value, dict | list)]
+
+
+def _check_leaf(value, label: str) -> None:
+	if isinstance(value, float) and not math.isfinite(value):
+		frappe.throw(_("{0} contains {1}, which JSON does not have.").format(label, value), InvalidJobError)
+	if isinstance(value, str) and _is_unstorable(value):
+		frappe.throw(
+			_("{0} contains a character that cannot be stored (NUL or half a surrogate pair).").format(label),
+			InvalidJobError,
+		)
+
+
+def _is_unstorable(text: str) -> bool:
+	return "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)
+
+
+def _refuse_depth(label: str) -> None:
+	frappe.throw(_("{0} is nested more than {1} levels deep.").format(label, MAX_DEPTH), InvalidJobError)

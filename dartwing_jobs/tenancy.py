@@ -1,0 +1,142 @@
+"""Who may see and do what: the one place that knows organizations, owners and roles."""
+
+import frappe
+from frappe import _
+
+from dartwing_jobs.errors import InvalidJobError
+
+ORGANIZATION = "Organization"
+ADMIN_ROLE = "Dartwing Admin"
+USER_ROLE = "Dartwing User"
+
+# where an empty organization means: for all of them, to read
+SHARED_DOCTYPES = frozenset({"Job Template"})
+# where a Dartwing User sees the rows that are their own
+OWNED_DOCTYPES = frozenset({"Background Job"})
+TENANT_DOCTYPES = frozenset(
+	{
+		"Background Job",
+		"Job Execution Log",
+		"Job Group",
+		"Job Idempotency Key",
+		"Job Run",
+		"Job Schedule",
+		"Job Template",
+	}
+)
+
+
+def is_unrestricted(user: str) -> bool:
+	return user == "Administrator" or "System Manager" in frappe.get_roles(user)
+
+
+def permitted_organizations(user: str, doctype: str) -> list[str]:
+	"""The organizations that User Permissions open to this user; none given means none."""
+	from frappe.permissions import get_user_permissions
+
+	rows = get_user_permissions(user).get(ORGANIZATION, [])
+	return [row["doc"] for row in rows if row.get("applicable_for") in (None, "", doctype)]
+
+
+def query_conditions(user: str | None = None, doctype: str | None = None) -> str:
+	"""The hook permission_query_conditions: SQL that leaves only the rows this user may see."""
+	user = user or frappe.session.user
+	if is_unrestricted(user):
+		return ""
+	rows = _rows_of_organizations(doctype, permitted_organizations(user, doctype))
+	roles = frappe.get_roles(user)
+	if ADMIN_ROLE in roles:
+		return rows
+	if USER_ROLE in roles and doctype in OWNED_DOCTYPES:
+		return f"({rows} and {_column(doctype, 'owner_user')} = {_quote(user)})"
+	return "1=0"
+
+
+def has_permission(doc, ptype: str = "read", user: str | None = None, debug: bool = False) -> bool:
+	"""The hook has_permission: it can only deny, and it answers True or False, never None."""
+	user = user or frappe.session.user
+	if is_unrestricted(user):
+		return True
+	if not _is_within_organizations(doc, ptype, permitted_organizations(user, doc.doctype)):
+		return False
+	roles = frappe.get_roles(user)
+	if ADMIN_ROLE in roles:
+		return True
+	return USER_ROLE in roles and doc.doctype in OWNED_DOCTYPES and _is_own(doc, user)
+
+
+def may_submit_as(owner_user: str, user: str) -> bool:
+	"""A job runs with its owner's rights: nobody submits in another's name but a System Manager."""
+	return owner_user == user or is_unrestricted(user)
+
+
+def check_organization_is_active(organization: str) -> None:
+	"""Raises when the organization is gone or has stopped working."""
+	fields = [f for f in ("status", "disabled") if frappe.get_meta(ORGANIZATION).has_field(f)]
+	row = frappe.db.get_value(ORGANIZATION, organization, ["name", *fields], as_dict=True)
+	if not row:
+		frappe.throw(_("Organization {0} was not found.").format(organization), InvalidJobError)
+	if row.get("status", "Active") != "Active" or row.get("disabled"):
+		state = row.get("status") or _("disabled")
+		frappe.throw(
+			_("Organization {0} is {1}; only active organizations can have new jobs.").format(
+				organization, state
+			),
+			InvalidJobError,
+		)
+
+
+def check_same_organization(doc, fieldname: str) -> None:
+	"""Raises when a link of the document leads into another organization."""
+	doctype, name = doc.meta.get_field(fieldname).options, doc.get(fieldname)
+	if not name:
+		return
+	organization = frappe.db.get_value(doctype, name, "organization")
+	if organization == doc.organization or (not organization and doctype in SHARED_DOCTYPES):
+		return
+	frappe.throw(
+		_("{0} {1} is not in organization {2}.").format(_(doctype), name, doc.organization), InvalidJobError
+	)
+
+
+def refuse_sharing(share, method: str | None = None) -> None:
+	"""Access follows the organization: a shared row would outlive the membership it was shared under."""
+	if share.share_doctype in TENANT_DOCTYPES:
+		message = _("{0} cannot be shared: give the user a User Permission for its organization instead.")
+		frappe.throw(message.format(_(share.share_doctype)), frappe.PermissionError)
+
+
+def _rows_of_organizations(doctype: str, organizations: list[str]) -> str:
+	column = _column(doctype, "organization")
+	conditions = []
+	if organizations:
+		conditions.append(f"{column} in ({', '.join(map(_quote, organizations))})")
+	if doctype in SHARED_DOCTYPES:
+		conditions.append(f"{column} is null or {column} = ''")
+	return f"({' or '.join(conditions)})" if conditions else "1=0"
+
+
+def _is_within_organizations(doc, ptype: str, organizations: list[str]) -> bool:
+	if doc.get("organization"):
+		return doc.organization in organizations
+	return doc.doctype in SHARED_DOCTYPES and ptype in (
+		"read",
+		"select",
+		"print",
+		"email",
+		"report",
+		"export",
+	)
+
+
+def _is_own(doc, user: str) -> bool:
+	return user == (doc.get("owner_user") or doc.get("owner"))
+
+
+def _column(doctype: str, fieldname: str) -> str:
+	return f"`tab{doctype}`.`{fieldname}`"
+
+
+def _quote(value: str) -> str:
+	# percent=False: the condition is pasted into a query that runs without parameters
+	return frappe.db.escape(value, percent=False)
