@@ -40,6 +40,12 @@ doc_events = {
 	"DocShare": {"validate": "dartwing_jobs.tenancy.refuse_sharing"},
 }
 
+override_whitelisted_methods = {
+	"frappe.client.get_count": "dartwing_jobs.overrides.get_count",
+	"frappe.client.validate_link": "dartwing_jobs.overrides.validate_link",
+	"frappe.desk.search.get_link_title": "dartwing_jobs.overrides.get_link_title",
+}
+
 # Frappe's link check is per linking DocType. Jobs and what belongs to them never stop somebody from deleting
 # an organization, a user, a template or a group; Job Type and Job Queue check their jobs themselves.
 ignore_links_on_delete = [

@@ -14,7 +14,6 @@ FROM_THE_JOB = (
 	"actor_id",
 	"request_id",
 	"correlation_id",
-	"attempt",
 )
 
 
@@ -29,7 +28,7 @@ def write(
 	message: str | None = None,
 	changes: dict | None = None,
 ) -> None:
-	"""Adds one row, in the caller's transaction. `job` is a document or a row, `changes` what the move set."""
+	"""Adds one row in the caller's transaction; `job` is a document or a row, `changes` what a move set."""
 	changes = changes or {}
 	own = {
 		"name": frappe.generate_hash(length=20),
@@ -44,6 +43,7 @@ def write(
 		"timestamp": now,
 		"actor": actor,
 		"message": message,
+		"attempt": changes.get("attempt", job.get("attempt")) or 0,
 		"retry_attempt": changes.get("retry_count", job.get("retry_count")) or 0,
 	}
 	_insert(own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB})

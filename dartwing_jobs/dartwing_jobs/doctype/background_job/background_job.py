@@ -33,6 +33,11 @@ class BackgroundJob(JobsDocument):
 	def before_insert(self):
 		self.set_submitter()
 
+	def set_new_name(self, force=False, set_name=None, set_child_names=True):
+		"""Names are drawn, never given: a given one would meet the sequence some day."""
+		self.name = None
+		super().set_new_name(force=force, set_child_names=set_child_names)
+
 	def autoname(self):
 		self.name = naming.next_job_name()
 

@@ -7,12 +7,15 @@ from frappe import _
 
 from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
+
+RECORDED = ("run_as", "disabled_reason", "next_fire_at", "last_fire_at")
 
 
 class JobSchedule(JobsDocument):
 	def before_validate(self):
 		parameters.store(self, "param_overrides")
+		self.keep_what_is_not_edited()
 		if self.enabled and (self.is_new() or self.has_value_changed("enabled")):
 			self.run_as = frappe.session.user
 
@@ -24,6 +27,18 @@ class JobSchedule(JobsDocument):
 		self.validate_template()
 		self.validate_time_zone()
 		self.validate_window()
+
+	def keep_what_is_not_edited(self) -> None:
+		"""Who it runs as and when it fires is recorded, never typed in."""
+		before = self.get_doc_before_save()
+		for fieldname in RECORDED:
+			if self.is_new():
+				self.set(fieldname, None)
+			elif self.get(fieldname) != before.get(fieldname):
+				label = _(self.meta.get_label(fieldname))
+				frappe.throw(
+					_("{0} is recorded by the engine and cannot be edited.").format(label), FrozenFieldError
+				)
 
 	def validate_template(self) -> None:
 		if frappe.db.get_value("Job Template", self.job_template, "status") != "Active":

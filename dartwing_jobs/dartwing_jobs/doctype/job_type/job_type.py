@@ -12,7 +12,7 @@ from dartwing_jobs.engine import priorities
 from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
-DOTTED_PATH = re.compile(r"^[^\W\d]\w*(\.[^\W\d]\w*)+$", re.ASCII)
+DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 
 
 class JobType(JobsDocument):
@@ -57,7 +57,7 @@ class JobType(JobsDocument):
 			frappe.throw(message, InvalidJobError)
 
 	def validate_handler_method(self) -> None:
-		if not DOTTED_PATH.match(self.handler_method or ""):
+		if not DOTTED_PATH.fullmatch(self.handler_method or ""):
 			message = _(
 				"Handler Method must be the path of a Python function, such as my_app.jobs.make_pdf, not {0}."
 			)

@@ -1,0 +1,114 @@
+"""Makes what tests need: organizations, people, job types, jobs in any status."""
+
+from types import SimpleNamespace
+
+import frappe
+
+from dartwing_jobs.engine import states
+
+# an organization's name is data: it must survive SQL, JSON and URLs
+AWKWARD = """O'Brien & "Söhne" 100% 日本"""
+
+
+def make_world() -> SimpleNamespace:
+	a, b = make_organization(f"A {AWKWARD}"), make_organization("B")
+	return SimpleNamespace(
+		a=a,
+		b=b,
+		manager=make_user("manager", ["System Manager"]),
+		admin_a=make_user("admin-a", ["Dartwing Admin"], [a]),
+		user_a=make_user("user-a", ["Dartwing User"], [a]),
+		colleague_a=make_user("colleague-a", ["Dartwing User"], [a]),
+		admin_b=make_user("admin-b", ["Dartwing Admin"], [b]),
+		user_b=make_user("user-b", ["Dartwing User"], [b]),
+		stranger=make_user("stranger", []),
+	)
+
+
+def make_organization(label: str = "Org", **fields) -> str:
+	name = f"{label} {frappe.generate_hash(length=8)}"
+	return frappe.get_doc({"doctype": "Organization", "organization_name": name, **fields}).insert().name
+
+
+def make_user(label: str, roles: list[str], organizations: list[str] = ()) -> str:
+	user = frappe.get_doc(
+		{
+			"doctype": "User",
+			"email": f"{label}-{frappe.generate_hash(length=8)}@example.com",
+			"first_name": label,
+			"send_welcome_email": 0,
+			"roles": [{"role": role} for role in roles],
+		}
+	).insert()
+	for organization in organizations:
+		permit(user.name, organization)
+	return user.name
+
+
+def permit(user: str, organization: str) -> None:
+	frappe.get_doc(
+		{
+			"doctype": "User Permission",
+			"user": user,
+			"allow": "Organization",
+			"for_value": organization,
+			"apply_to_all_doctypes": 1,
+		}
+	).insert()
+
+
+def expel(user: str, organization: str) -> None:
+	name = frappe.db.get_value("User Permission", {"user": user, "for_value": organization})
+	frappe.delete_doc("User Permission", name)
+
+
+def make_job_type(**fields):
+	name = f"type_{frappe.generate_hash(length=8)}"
+	values = {
+		"type_name": name,
+		"display_name": name,
+		"handler_method": "dartwing_jobs.samples.execute_sample_job",
+	}
+	return frappe.get_doc({"doctype": "Job Type", **values, **fields}).insert()
+
+
+def make_template(organization: str | None = None, **fields):
+	values = {"template_name": f"Template {frappe.generate_hash(length=8)}", "job_type": "sample_job"}
+	return frappe.get_doc(
+		{"doctype": "Job Template", "organization": organization, **values, **fields}
+	).insert()
+
+
+def new_job(organization: str, **fields):
+	"""A job that is not inserted yet."""
+	return frappe.get_doc(
+		{"doctype": "Background Job", "job_type": "sample_job", "organization": organization, **fields}
+	)
+
+
+def make_job(organization: str, status: str = states.PENDING, **fields):
+	"""A job planted in a status, past the engine: tests of doors start from every status."""
+	job = new_job(organization, **fields).insert()
+	if status != states.PENDING:
+		plant(job.name, status=status)
+		job.reload()
+	return job
+
+
+def plant(job_name: str, **columns) -> None:
+	frappe.db.set_value("Background Job", job_name, columns, update_modified=False)
+
+
+def stored_status(job_name: str) -> str:
+	return frappe.db.get_value("Background Job", job_name, "status")
+
+
+def story(job_name: str) -> list[tuple]:
+	"""The moves that a job's log tells, oldest first."""
+	rows = frappe.get_all(
+		"Job Execution Log",
+		filters={"background_job": job_name},
+		fields=["from_status", "to_status", "event"],
+		order_by="timestamp asc, creation asc",
+	)
+	return [(row.from_status, row.to_status, row.event) for row in rows]
