@@ -2,6 +2,7 @@
 
 import frappe
 
+from dartwing_jobs import settings
 from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
 from dartwing_jobs.engine.queues import STANDARD_QUEUES
 
@@ -51,6 +52,9 @@ def after_migrate() -> None:
 
 def after_uninstall() -> None:
 	drop_job_sequence()
+	# Frappe drops the tables of an app but leaves the values of its single DocTypes
+	frappe.db.delete("Singles", {"doctype": settings.DOCTYPE})
+	frappe.db.commit()  # nosemgrep: the uninstaller has committed already and does not do so again
 
 
 def add_what_is_missing() -> None:

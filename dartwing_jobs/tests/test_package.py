@@ -1,0 +1,166 @@
+"""The package: one truth about version and dependencies, paths that exist, arrows that point one way."""
+
+import ast
+import os
+import re
+import runpy
+import subprocess
+import sys
+from importlib.metadata import requires, version
+from pathlib import Path
+from types import SimpleNamespace
+
+import frappe
+import pytest
+
+import dartwing_jobs
+from dartwing_jobs import hooks
+from dartwing_jobs.engine import states
+
+ROOT = Path(dartwing_jobs.__file__).parents[1]
+PACKAGE = ROOT / "dartwing_jobs"
+PYPROJECT = (ROOT / "pyproject.toml").read_text()
+
+
+def declared_dependencies() -> list[str]:
+	text = re.search(r"^dependencies = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.S | re.M).group(
+		1
+	)
+	return re.findall(r'"([^"]+)"', text)
+
+
+def test_requirements_equal_pyproject():
+	lines = (ROOT / "requirements.txt").read_text().splitlines()
+	assert [line for line in lines if not line.startswith("#")] == declared_dependencies()
+
+
+def test_setup_py_says_the_same_as_pyproject(monkeypatch):
+	said = {}
+	stand_in = SimpleNamespace(setup=said.update, find_packages=lambda include: include)
+	monkeypatch.setitem(sys.modules, "setuptools", stand_in)
+	runpy.run_path(str(ROOT / "setup.py"))
+	assert said["name"] == declared("name")
+	assert said["description"] == declared("description")
+	assert said["python_requires"] == declared("requires-python")
+	assert said["install_requires"] == declared_dependencies()
+	assert said["version"] == dartwing_jobs.__version__
+
+
+def test_the_licence_is_mit_everywhere():
+	assert 'license = { file = "license.txt" }' in PYPROJECT
+	assert (ROOT / "license.txt").read_text().startswith("MIT License")
+	assert hooks.app_license == "mit"
+	assert 'license="MIT"' in (ROOT / "setup.py").read_text()
+
+
+def test_the_changelog_knows_this_version():
+	assert f"## {dartwing_jobs.__version__}" in (ROOT / "CHANGELOG.md").read_text()
+
+
+def test_dependencies_are_installed_and_used():
+	sources = "\n".join(path.read_text() for path in PACKAGE.rglob("*.py") if "tests" not in path.parts)
+	for requirement in declared_dependencies():
+		name = re.match(r"[\w-]+", requirement).group()
+		assert version(name)
+		assert name == "tzdata" or f"from {name} import" in sources  # zoneinfo reads tzdata by itself
+
+
+def test_nothing_is_at_odds_in_this_environment():
+	"""`pip check`: what we need resolves beside what Frappe pins."""
+	check = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+	complaints = [
+		line
+		for line in check.stdout.splitlines()
+		if "dartwing" in line or "croniter" in line or "tzdata" in line
+	]
+	assert complaints == []
+
+
+def test_the_installed_package_is_this_one():
+	assert requires("dartwing_jobs") is None or sorted(requires("dartwing_jobs")) == sorted(
+		declared_dependencies()
+	)
+
+
+def test_frappe_is_the_homes_own():
+	"""Inside a bench `frappe` is the bench's; elsewhere it is the embedded site's."""
+	home = Path(os.getcwd()).parent
+	bench = home / "apps" / "frappe"
+	expected = bench if bench.exists() else ROOT / "embedded"
+	assert Path(frappe.__file__).resolve().is_relative_to(expected.resolve())
+
+
+def test_the_app_never_asks_where_it_runs():
+	for path in PACKAGE.rglob("*.py"):
+		if "tests" not in path.parts:
+			text = path.read_text()
+			assert "embedded" not in text, path
+			assert "in_test" not in text, path
+
+
+def dotted_paths(value) -> list[str]:
+	if isinstance(value, dict):
+		return [path for item in value.values() for path in dotted_paths(item)]
+	if isinstance(value, list):
+		return [path for item in value for path in dotted_paths(item)]
+	return [value] if isinstance(value, str) and value.startswith("dartwing_jobs.") else []
+
+
+def test_every_path_in_hooks_leads_to_a_function():
+	paths = dotted_paths({name: value for name, value in vars(hooks).items() if not name.startswith("_")})
+	assert len(paths) > 10
+	for path in paths:
+		assert callable(frappe.get_attr(path)), path
+
+
+def test_status_words_are_written_in_one_place():
+	"""`engine.states` owns them; a typo elsewhere would be a bug that no test sees."""
+	words = {
+		word for word in states.ALL if word not in ("Completed", "Failed", "Queued", "Canceled", "Running")
+	}
+	for path in [*PACKAGE.rglob("*.py")]:
+		if "tests" in path.parts or path.name == "states.py":
+			continue
+		strings = {
+			node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)
+		}
+		assert not words & {value for value in strings if isinstance(value, str)}, path
+
+
+def imports_of(path: Path) -> set[str]:
+	tree = ast.parse(path.read_text())
+	modules = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and node.module]
+	return {
+		*modules,
+		*(name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names),
+	}
+
+
+@pytest.mark.parametrize("module", ["states", "priorities", "categories", "queues"])
+def test_tables_are_pure(module):
+	assert not {
+		name
+		for name in imports_of(PACKAGE / "engine" / f"{module}.py")
+		if "frappe" in name or "dartwing" in name
+	}
+
+
+def test_the_engine_knows_no_controllers():
+	for path in (PACKAGE / "engine").glob("*.py"):
+		assert not {name for name in imports_of(path) if "doctype" in name}, path
+
+
+def test_only_transitions_writes_a_status():
+	writers = [
+		path.name
+		for path in PACKAGE.rglob("*.py")
+		if "tests" not in path.parts
+		and re.search(r'["\']status["\']:\s*to_status|\.set\(\w+\.status', path.read_text())
+	]
+	assert writers == ["transitions.py"]
+
+
+def test_there_is_no_dumping_ground():
+	assert not [
+		path for path in PACKAGE.rglob("*.py") if path.stem in ("utils", "helpers", "common", "manager")
+	]
