@@ -8,6 +8,11 @@ import pytest
 from dartwing_jobs.tests.world import make_world
 
 
+def pytest_collection_modifyitems(items):
+	"""Last: the tests that take the app away and bring it back."""
+	items.sort(key=lambda item: item.path.name == "test_installation.py")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def site():
 	frappe.init(os.environ["SITE"])

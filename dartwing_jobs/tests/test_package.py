@@ -22,10 +22,12 @@ PACKAGE = ROOT / "dartwing_jobs"
 PYPROJECT = (ROOT / "pyproject.toml").read_text()
 
 
+def declared(key: str) -> str:
+	return re.search(rf'^{key} = "(.+)"$', PYPROJECT, re.M).group(1)
+
+
 def declared_dependencies() -> list[str]:
-	text = re.search(r"^dependencies = \[(.*?)^\]", (ROOT / "pyproject.toml").read_text(), re.S | re.M).group(
-		1
-	)
+	text = re.search(r"^dependencies = \[(.*?)^\]", PYPROJECT, re.S | re.M).group(1)
 	return re.findall(r'"([^"]+)"', text)
 
 
