@@ -1,0 +1,3 @@
+"""The framework's own hooks: none."""
+
+app_name = "frappe"

@@ -1,0 +1,200 @@
+"""Names, times, conversions, hooks and messages."""
+
+import datetime
+import re
+
+import frappe
+import pytest
+from frappe.model.naming import append_number_if_name_exists, make_autoname, parse_naming_series
+from frappe.utils import (
+	add_days,
+	add_to_date,
+	cint,
+	cstr,
+	flt,
+	get_datetime,
+	getdate,
+	now,
+	now_datetime,
+	time_diff_in_seconds,
+)
+from parity_site import SERIES, THING, clean, doctypes, thing
+
+__all__ = ["clean", "doctypes"]
+pytestmark = pytest.mark.usefixtures("clean")
+YEAR = now_datetime().year if getattr(frappe.local, "initialised", False) else None
+
+
+def in_series(**values):
+	return frappe.get_doc({"doctype": SERIES, **values}).insert()
+
+
+def counter(prefix):
+	return frappe.db.sql("select current from `tabSeries` where name = %s", prefix)
+
+
+def test_naming_series():
+	year = now_datetime().year
+	assert in_series().name == f"PAR-{year}-00001"
+	assert in_series().name == f"PAR-{year}-00002"
+	assert in_series(naming_series="OTHER-").name == "OTHER-00001"
+	assert counter(f"PAR-{year}-")[0][0] == 2
+
+
+def test_the_last_number_is_reused_after_a_deletion():
+	first, second = in_series(), in_series()
+	frappe.delete_doc(SERIES, first.name)
+	assert in_series().name.endswith("-00003")
+	frappe.delete_doc(SERIES, f"PAR-{now_datetime().year}-00003")
+	assert in_series().name.endswith("-00003")
+	assert second.name.endswith("-00002")
+
+
+def test_hash_names():
+	name = thing().insert().name
+	assert re.fullmatch(r"[0-9a-v]{10}", name)
+	assert len({make_autoname("hash") for _ in range(50)}) == 50
+
+
+def test_autoname_patterns():
+	doc = thing(title="T")
+	assert make_autoname("PX-.###", doc=doc) == "PX-001"
+	assert parse_naming_series(["A-", "{title}", "-", "##"], doc=doc) == "A-T-01"
+	assert append_number_if_name_exists("User", "Guest") == "Guest-1"
+	assert append_number_if_name_exists("User", "Parity") == "Parity"
+
+
+def test_names_that_are_refused():
+	for bad in (THING, "a<b", f"New {THING} 1"):
+		with pytest.raises(frappe.NameError):
+			thing().insert(set_name=bad)
+
+
+def test_field_names_follow_the_field():
+	role = frappe.get_doc(doctype="Role", role_name="  Parity Field ").insert()
+	assert role.name == "Parity Field"
+	with pytest.raises(frappe.ValidationError):
+		frappe.get_doc(doctype="Role", role_name="").insert()
+
+
+def test_now_is_naive_site_time():
+	assert now_datetime().tzinfo is None
+	assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}", now())
+	zone = frappe.utils.get_system_timezone()
+	assert isinstance(zone, str)
+	utc = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.timezone.utc)
+	assert frappe.utils.convert_utc_to_system_timezone(utc).utcoffset() is not None
+
+
+def test_dates():
+	assert getdate("2024-02-29") == datetime.date(2024, 2, 29)
+	assert get_datetime("2024-02-29 01:02:03") == datetime.datetime(2024, 2, 29, 1, 2, 3)
+	assert get_datetime("") is None
+	assert add_days("2024-02-28", 2) == "2024-03-01"
+	assert add_to_date("2024-01-31", months=1) == "2024-02-29"
+	assert add_to_date(datetime.datetime(2024, 1, 1), hours=1) == datetime.datetime(2024, 1, 1, 1)
+	assert add_to_date("2024-01-01", hours=1) == "2024-01-01 01:00:00.000000"
+	assert time_diff_in_seconds("2024-01-01 00:01:00", "2024-01-01 00:00:30") == 30
+
+
+def test_conversions():
+	assert (cint("7"), cint("7.9"), cint("x"), cint(None), cint(True)) == (7, 7, 0, 0, 1)
+	assert (flt("1,000.5"), flt("x"), flt(None), flt("1.005", 2)) == (1000.5, 0.0, 0.0, flt("1.005", 2))
+	assert (cstr(None), cstr(b"x"), cstr(5)) == ("", "x", "5")
+	assert frappe.scrub("Parity Thing-X") == "parity_thing_x"
+	assert frappe.parse_json('{"a": 1}') == {"a": 1}
+	assert frappe.parse_json([1]) == [1]
+	assert len(frappe.generate_hash(length=10)) == 10
+	assert (
+		frappe.as_json({"b": datetime.date(2024, 1, 1), "a": None}, indent=None)
+		== '{"a": null,"b": "2024-01-01"}'
+	)
+
+
+def test_dict():
+	value = frappe._dict(a=1)
+	assert (value.a, value.b) == (1, None)
+	value.c = 3
+	assert value.update({"d": 4}) is value
+	assert value == {"a": 1, "c": 3, "d": 4}
+
+
+def test_throw_leaves_a_message():
+	frappe.clear_messages()
+	with pytest.raises(frappe.LinkExistsError):
+		frappe.throw("no", frappe.LinkExistsError, title="T")
+	assert frappe.get_message_log()[-1]["message"] == "no"
+	frappe.clear_last_message()
+	frappe.msgprint("hello")
+	assert len(frappe.get_message_log()) == 1
+
+
+def test_call_drops_what_a_function_does_not_take():
+	def takes_a(a, ignore_permissions=None):
+		return a, ignore_permissions
+
+	def takes_all(**kwargs):
+		return kwargs
+
+	assert frappe.call(takes_a, a=1, b=2, ignore_permissions=True) == (1, None)
+	assert frappe.call(takes_all, a=1, flags={}) == {"a": 1}
+
+
+def test_get_attr_wants_an_installed_app():
+	assert frappe.get_attr("frappe.utils.cint")("3") == 3
+	with pytest.raises(frappe.AppNotInstalledError):
+		frappe.get_attr("json.loads")
+
+
+def test_cache():
+	frappe.cache.set_value("parity", {"a": 1})
+	assert frappe.cache().get_value("parity") == {"a": 1}
+	frappe.cache.delete_value("parity")
+	assert frappe.cache.get_value("parity") is None
+	assert frappe.cache.get_value("parity_made", lambda: 5) == 5
+	frappe.cache.delete_value("parity_made")
+	frappe.cache.hset("parity_hash", "k", [1])
+	assert frappe.cache.hget("parity_hash", "k") == [1]
+	frappe.cache.hdel("parity_hash", "k")
+	assert frappe.cache.hget("parity_hash", "k") is None
+	frappe.cache.set_value("parity_brief", 1, expires_in_sec=30)
+	assert frappe.cache.get_value("parity_brief", expires=True) == 1
+	frappe.cache.delete_value("parity_brief")
+
+
+def test_log_error():
+	log = frappe.log_error("Parity title", "line 1\nline 2")
+	assert (log.method, log.error) == ("Parity title", "line 1\nline 2")
+	assert frappe.log_error("a\nb", "swapped").method == "swapped"
+
+
+def test_meta():
+	meta = frappe.get_meta(THING)
+	assert meta.get_field("boss").options == "User"
+	assert meta.has_field("title")
+	assert [df.fieldname for df in meta.get_table_fields()] == ["parts"]
+	assert {df.fieldname for df in meta.get_link_fields()} == {"boss", "role", "kind"}
+	assert meta.get_label("boss") == "Boss"
+	assert meta.get_title_field() == "title"
+	assert [df.fieldname for df in meta.get("fields", {"fieldtype": "Select"})] == ["status", "mood"]
+	with pytest.raises(frappe.DoesNotExistError):
+		frappe.get_meta("Parity Nothing")
+
+
+def test_passwords_are_not_kept_in_the_row():
+	user = frappe.get_doc("User", "Guest")
+	user.api_secret = "s3cret"
+	user.save()
+	assert frappe.db.get_value("User", "Guest", "api_secret") == "******"
+	assert frappe.get_doc("User", "Guest").get_password("api_secret") == "s3cret"
+
+
+def test_users_are_named_by_their_email():
+	user = frappe.get_doc(doctype="User", email="Parity.Case@Example.com", first_name="P", last_name="C")
+	user.send_welcome_email = 0
+	user.insert()
+	assert user.name == user.email == "parity.case@example.com"
+	assert user.full_name == "P C"
+	assert user.user_type == "Website User"
+	with pytest.raises(frappe.ValidationError):
+		frappe.get_doc(doctype="User", email="not an email", first_name="x", send_welcome_email=0).insert()

@@ -1,0 +1,5 @@
+from notes_app.steps import record
+
+
+def execute() -> None:
+	record("patch")

@@ -1,0 +1,173 @@
+"""The suite inside an existing bench, on real Frappe: `python -m homes.bench --bench DIR -- ARGUMENTS`.
+
+It starts what does not answer, makes a site if none is named, and takes back what it made.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from homes import mariadb
+from homes.postgres import Postgres
+from homes.redis_server import RedisServer, redis_answers
+
+ROOT = Path(__file__).resolve().parents[1]
+APP = "dartwing_jobs"
+TESTS = [ROOT / APP, ROOT / "embedded" / "tests" / "parity"]
+NEEDED_FOR_TESTS = ["pytest", "hypothesis"]
+
+
+class Bench:
+	def __init__(self, folder: Path):
+		self.folder = folder.expanduser().resolve()
+		self.sites = self.folder / "sites"
+		self.python = self.folder / "env" / "bin" / "python"
+		if not (self.folder / "apps" / "frappe").exists() or not self.python.exists():
+			sys.exit(f"{self.folder} is not a bench: it has no apps/frappe or no env/bin/python.")
+
+	def frappe(self, *arguments: str) -> None:
+		command = [self.python, "-m", "frappe.utils.bench_helper", "frappe", *arguments]
+		self.run(command, cwd=self.sites)
+
+	def run(self, command: list, **options) -> None:
+		done = subprocess.run(command, capture_output=True, text=True, **options)
+		if done.returncode:
+			sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+
+	def config(self, site: str | None = None) -> dict:
+		path = self.sites / (f"{site}/site_config.json" if site else "common_site_config.json")
+		return json.loads(path.read_text()) if path.exists() else {}
+
+
+def main() -> int:
+	arguments = _parse()
+	bench = Bench(arguments.bench)
+	with contextlib.ExitStack() as stack:
+		folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dartwing-bench-")))
+		start_redis(bench, folder, stack)
+		put_app_into(bench)
+		if arguments.site:
+			site = use_site(bench, arguments.site)
+		else:
+			site = make_site(bench, arguments.db, folder, stack)
+		return run_suite(bench, site, arguments.pytest)
+
+
+def start_redis(bench: Bench, folder: Path, stack: contextlib.ExitStack) -> None:
+	config = bench.config()
+	for url in {config.get("redis_cache"), config.get("redis_queue")}:
+		if not url:
+			sys.exit(f"{bench.sites}/common_site_config.json names no redis_cache or redis_queue.")
+		if not redis_answers(url):
+			server = RedisServer(folder / f"redis-{urlsplit(url).port}")
+			server.port = urlsplit(url).port
+			stack.callback(server.stop)
+			server.start()
+			_say(f"started Redis on port {server.port}")
+
+
+def put_app_into(bench: Bench) -> None:
+	"""The bench runs this very checkout, by a link; a clone that somebody works in is left alone."""
+	place = bench.folder / "apps" / APP
+	if place.exists() and not place.is_symlink() and place.resolve() != ROOT:
+		sys.exit(f"{place} is a copy of the app: run its own bin/test, or move it away.")
+	if place.resolve() != ROOT or not place.exists():
+		place.unlink(missing_ok=True)
+		place.symlink_to(ROOT)
+	apps = (bench.sites / "apps.txt").read_text().split()
+	if APP not in apps:
+		(bench.sites / "apps.txt").write_text("\n".join([*apps, APP]) + "\n")
+	if not _imports_this_checkout(bench):
+		_say("installing the app into the bench")
+		bench.run([bench.python, "-m", "pip", "install", "-q", "-e", ROOT])
+	missing = [name for name in NEEDED_FOR_TESTS if not _has_module(bench, name)]
+	if missing:
+		bench.run([bench.python, "-m", "pip", "install", "-q", *missing])
+
+
+def use_site(bench: Bench, site: str) -> str:
+	config = bench.config(site)
+	if not config:
+		sys.exit(f"{bench.sites} has no site {site}.")
+	if not config.get("allow_tests"):
+		hint = f"bench --site {site} set-config allow_tests true"
+		sys.exit(
+			f"The suite makes and removes data, and reinstalls the app. Allow that on {site} with: {hint}"
+		)
+	if APP not in _installed_apps(bench, site):
+		bench.frappe("--site", site, "install-app", APP)
+	bench.frappe("--site", site, "migrate")
+	return site
+
+
+def make_site(bench: Bench, database: str, folder: Path, stack: contextlib.ExitStack) -> str:
+	server = (mariadb.MariaDB if database == "mariadb" else Postgres)(folder / database)
+	stack.callback(server.stop)
+	server.start()
+	site = f"dartwing-{secrets.token_hex(4)}.localhost"
+	_say(f"making site {site} on a private {database}")
+	stack.callback(shutil.rmtree, bench.sites / site, ignore_errors=True)
+	where = ["--db-type", database, "--db-host", server.host, "--db-port", str(server.port)]
+	who = ["--db-root-username", server.user, "--db-root-password", server.password]
+	extra = ["--no-mariadb-socket"] if database == "mariadb" else []
+	bench.frappe("new-site", site, *where, *who, *extra, "--admin-password", secrets.token_hex(8))
+	bench.frappe("--site", site, "install-app", APP)
+	return site
+
+
+def run_suite(bench: Bench, site: str, arguments: list[str]) -> int:
+	_say(f"running the suite on {site}")
+	command = [bench.python, "-m", "pytest", f"--rootdir={ROOT}", "-c", ROOT / "pyproject.toml"]
+	# the bench's own python, and nothing of ours on its path: `frappe` must be the bench's
+	environment = {
+		key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
+	}
+	environment["SITE"] = site
+	return subprocess.run([*command, *(arguments or TESTS)], cwd=bench.sites, env=environment).returncode
+
+
+def _installed_apps(bench: Bench, site: str) -> list[str]:
+	script = f"import frappe; frappe.init({site!r}); frappe.connect(); print(*frappe.get_installed_apps())"
+	done = subprocess.run([bench.python, "-c", script], cwd=bench.sites, capture_output=True, text=True)
+	if done.returncode:
+		sys.exit(f"Site {site} does not answer; is its database running?\n{done.stderr[-2000:]}")
+	return done.stdout.split()
+
+
+def _imports_this_checkout(bench: Bench) -> bool:
+	script = f"import {APP}; from importlib.metadata import version; version({APP!r}); print({APP}.__file__)"
+	done = subprocess.run([bench.python, "-c", script], cwd=bench.sites, capture_output=True, text=True)
+	return done.returncode == 0 and Path(done.stdout.strip()).is_relative_to(ROOT)
+
+
+def _has_module(bench: Bench, name: str) -> bool:
+	return subprocess.run([bench.python, "-c", f"import {name}"], capture_output=True).returncode == 0
+
+
+def _say(text: str) -> None:
+	print(f"bench: {text}", flush=True)
+
+
+def _parse() -> argparse.Namespace:
+	parser = argparse.ArgumentParser(prog="bin/test", description="The suite inside an existing bench.")
+	parser.add_argument("--bench", type=Path, required=True, metavar="DIR", help="the bench's folder")
+	parser.add_argument(
+		"--site", help="an existing site that allows tests; without it one is made and removed"
+	)
+	parser.add_argument(
+		"--db", choices=["mariadb", "postgres"], default="mariadb", help="for the site that is made"
+	)
+	parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
+	return parser.parse_args()
+
+
+if __name__ == "__main__":
+	sys.exit(main())
