@@ -8,7 +8,7 @@ from frappe.model import default_fields
 from frappe.model.document import Document
 
 from dartwing_jobs import clock
-from dartwing_jobs.errors import EngineOwnedError, InvalidJobError
+from dartwing_jobs.errors import EngineOwnedError, FrozenFieldError, InvalidJobError
 
 # what fits into an Int column on MariaDB
 LARGEST_INT = 2**31 - 1
@@ -16,7 +16,21 @@ LARGEST_INT = 2**31 - 1
 NOT_FIELDS = frozenset({"flags", "doctype", "localname", "dont_update_if_missing"})
 
 
-class JobsDocument(Document):
+class GuardedDocument(Document):
+	"""What holds for every document of this app."""
+
+	def before_rename(self, *args, **kwargs):
+		"""Frappe's `force` beats `allow_rename`, and renaming rewrites every row that links to a document."""
+		frappe.throw(_("{0} cannot be renamed.").format(_(self.doctype)), FrozenFieldError)
+
+	def check_if_latest(self):
+		"""A stale document is told when it was changed; strangers send stale documents to hear just that."""
+		if not self.is_new():
+			self.check_permission("read")
+		super().check_if_latest()
+
+
+class JobsDocument(GuardedDocument):
 	"""A document that says clearly what is wrong with its input, whichever door it came through."""
 
 	def insert(self, *args, **kwargs):
@@ -56,7 +70,7 @@ class JobsDocument(Document):
 		return key.startswith("_") or hasattr(type(self), key)
 
 
-class EngineOwnedDocument(Document):
+class EngineOwnedDocument(GuardedDocument):
 	"""A record that the engine writes by its own statements, and that documents can only read."""
 
 	def db_insert(self, *args, **kwargs):

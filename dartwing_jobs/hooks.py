@@ -18,6 +18,7 @@ fixtures = [
 
 permission_query_conditions = {
 	"Background Job": "dartwing_jobs.tenancy.query_conditions",
+	"File": "dartwing_jobs.references.file_conditions",
 	"Job Execution Log": "dartwing_jobs.tenancy.query_conditions",
 	"Job Group": "dartwing_jobs.tenancy.query_conditions",
 	"Job Idempotency Key": "dartwing_jobs.tenancy.query_conditions",
@@ -37,13 +38,38 @@ has_permission = {
 }
 
 doc_events = {
-	"DocShare": {"validate": "dartwing_jobs.tenancy.refuse_sharing"},
+	"Address": {"validate": "dartwing_jobs.references.check_links"},
+	"Comment": {"validate": "dartwing_jobs.references.check"},
+	"Communication": {"validate": "dartwing_jobs.references.check"},
+	"Contact": {"validate": "dartwing_jobs.references.check_links"},
+	"DocShare": {"validate": "dartwing_jobs.references.refuse"},
+	"Document Follow": {"validate": "dartwing_jobs.references.refuse"},
+	"File": {"validate": "dartwing_jobs.references.check"},
+	"Kanban Board": {"validate": "dartwing_jobs.references.refuse"},
+	"Tag Link": {"validate": "dartwing_jobs.references.refuse"},
+	"ToDo": {"validate": "dartwing_jobs.references.check"},
+	"Workflow": {"validate": "dartwing_jobs.references.refuse"},
 }
 
 override_whitelisted_methods = {
 	"frappe.client.get_count": "dartwing_jobs.overrides.get_count",
 	"frappe.client.validate_link": "dartwing_jobs.overrides.validate_link",
-	"frappe.desk.search.get_link_title": "dartwing_jobs.overrides.get_link_title",
+	"frappe.core.api.file.get_attached_images": "dartwing_jobs.overrides.get_attached_images",
+	"frappe.desk.doctype.dashboard_chart.dashboard_chart.get": "dartwing_jobs.overrides.get_chart",
+	"frappe.desk.doctype.tag.tag.get_tagged_docs": "dartwing_jobs.overrides.get_tagged_docs",
+	"frappe.desk.form.document_follow.get_follow_users": "dartwing_jobs.overrides.get_follow_users",
+	"frappe.desk.form.utils.get_next": "dartwing_jobs.overrides.get_next",
+	"frappe.desk.search.search_link": "dartwing_jobs.overrides.search_link",
+	"frappe.desk.search.search_widget": "dartwing_jobs.overrides.search_widget",
+	"frappe.desk.treeview.get_all_nodes": "dartwing_jobs.overrides.get_all_nodes",
+	"frappe.email.relink": "dartwing_jobs.overrides.relink",
+	"frappe.model.document.unlock_document": "dartwing_jobs.overrides.unlock_document",
+	"frappe.model.mapper.map_docs": "dartwing_jobs.overrides.map_docs",
+	"frappe.utils.file_manager.add_attachments": "dartwing_jobs.overrides.add_attachments",
+	"frappe.utils.goal.get_monthly_goal_graph_data": "dartwing_jobs.overrides.get_monthly_goal_graph_data",
+	"frappe.workflow.doctype.workflow.workflow.get_workflow_state_count": (
+		"dartwing_jobs.overrides.get_workflow_state_count"
+	),
 }
 
 # Frappe's link check is per linking DocType. Jobs and what belongs to them never stop somebody from deleting

@@ -11,6 +11,7 @@ USER_ROLE = "Dartwing User"
 
 # where an empty organization means: for all of them, to read
 SHARED_DOCTYPES = frozenset({"Job Template"})
+READING = frozenset({"read", "select", "print", "email", "report", "export"})
 # where a Dartwing User sees the rows that are their own
 OWNED_DOCTYPES = frozenset({"Background Job"})
 TENANT_DOCTYPES = frozenset(
@@ -55,14 +56,7 @@ def query_conditions(user: str | None = None, doctype: str | None = None) -> str
 def has_permission(doc, ptype: str = "read", user: str | None = None, debug: bool = False) -> bool:
 	"""The hook has_permission: it can only deny, and it answers True or False, never None."""
 	user = user or frappe.session.user
-	if is_unrestricted(user):
-		return True
-	if not _is_within_organizations(doc, ptype, permitted_organizations(user, doc.doctype)):
-		return False
-	roles = frappe.get_roles(user)
-	if ADMIN_ROLE in roles:
-		return True
-	return USER_ROLE in roles and doc.doctype in OWNED_DOCTYPES and _is_own(doc, user)
+	return is_unrestricted(user) or all(_may(user, ptype, row) for row in _as_sent_and_as_stored(doc))
 
 
 def may_submit_as(owner_user: str, user: str) -> bool:
@@ -87,23 +81,14 @@ def check_organization_is_active(organization: str) -> None:
 
 
 def check_same_organization(doc, fieldname: str) -> None:
-	"""Raises when a link of the document leads into another organization."""
-	doctype, name = doc.meta.get_field(fieldname).options, doc.get(fieldname)
+	"""Raises when a link leads into another organization, in the words for a link that leads nowhere."""
+	field, name = doc.meta.get_field(fieldname), doc.get(fieldname)
 	if not name:
 		return
-	organization = frappe.db.get_value(doctype, name, "organization")
-	if organization == doc.organization or (not organization and doctype in SHARED_DOCTYPES):
+	organization = frappe.db.get_value(field.options, name, "organization")
+	if organization == doc.organization or (not organization and field.options in SHARED_DOCTYPES):
 		return
-	frappe.throw(
-		_("{0} {1} is not in organization {2}.").format(_(doctype), name, doc.organization), InvalidJobError
-	)
-
-
-def refuse_sharing(share, method: str | None = None) -> None:
-	"""Access follows the organization: a shared row would outlive the membership it was shared under."""
-	if share.share_doctype in TENANT_DOCTYPES:
-		message = _("{0} cannot be shared: give the user a User Permission for its organization instead.")
-		frappe.throw(message.format(_(share.share_doctype)), frappe.PermissionError)
+	frappe.throw(_("Could not find {0}").format(f"{_(field.label)}: {name}"), frappe.LinkValidationError)
 
 
 def _rows_of_organizations(doctype: str, organizations: list[str]) -> str:
@@ -116,21 +101,31 @@ def _rows_of_organizations(doctype: str, organizations: list[str]) -> str:
 	return f"({' or '.join(conditions)})" if conditions else "1=0"
 
 
-def _is_within_organizations(doc, ptype: str, organizations: list[str]) -> bool:
-	if doc.get("organization"):
-		return doc.organization in organizations
-	return doc.doctype in SHARED_DOCTYPES and ptype in (
-		"read",
-		"select",
-		"print",
-		"email",
-		"report",
-		"export",
+def _as_sent_and_as_stored(doc) -> list:
+	"""A document that a client sends says what it likes of itself; the stored row does not."""
+	sent = frappe._dict(doctype=doc.doctype, organization=doc.get("organization"), owner_user=_owner(doc))
+	fields = ["organization", "owner_user"] if doc.doctype in OWNED_DOCTYPES else ["organization"]
+	stored = doc.get("name") and frappe.db.get_value(doc.doctype, doc.name, fields, as_dict=True)
+	return [sent, frappe._dict(stored, doctype=doc.doctype)] if stored else [sent]
+
+
+def _owner(doc) -> str | None:
+	return doc.get("owner_user") or doc.get("owner")
+
+
+def _may(user: str, ptype: str, row) -> bool:
+	if not _is_within_organizations(user, ptype, row):
+		return False
+	roles = frappe.get_roles(user)
+	return ADMIN_ROLE in roles or (
+		USER_ROLE in roles and row.doctype in OWNED_DOCTYPES and row.owner_user == user
 	)
 
 
-def _is_own(doc, user: str) -> bool:
-	return user == (doc.get("owner_user") or doc.get("owner"))
+def _is_within_organizations(user: str, ptype: str, row) -> bool:
+	if row.organization:
+		return row.organization in permitted_organizations(user, row.doctype)
+	return row.doctype in SHARED_DOCTYPES and ptype in READING
 
 
 def _column(doctype: str, fieldname: str) -> str:

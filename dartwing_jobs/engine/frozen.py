@@ -1,5 +1,8 @@
 """What is frozen in a job: it starts as Pending and empty, and later only a few fields may be edited."""
 
+import json
+from functools import lru_cache
+
 import frappe
 from frappe import _
 from frappe.utils import cint, flt, get_datetime
@@ -21,21 +24,19 @@ def check_new(job) -> None:
 	if job.status != states.PENDING:
 		message = _("A new job is {0}; it cannot be created as {1}.").format(states.PENDING, job.status)
 		frappe.throw(message, FrozenFieldError)
-	for field in job.meta.fields:
-		if field.read_only and field.fieldname not in GIVEN_AT_INSERT and job.get(field.fieldname):
-			message = _("{0} is set by the engine; leave it out when you create a job.").format(
-				_(field.label)
-			)
-			frappe.throw(message, FrozenFieldError)
+	for fieldname, field in shipped_fields().items():
+		if field.get("read_only") and fieldname not in GIVEN_AT_INSERT and job.get(fieldname):
+			message = _("{0} is set by the engine; leave it out when you create a job.")
+			frappe.throw(message.format(_(field["label"])), FrozenFieldError)
 
 
 def check_changes(job) -> None:
 	"""Compares a job that is about to be written with the stored one."""
-	_check(job, [field for field in _guarded_fields(job) if _differs(job, field)])
+	_check(job, [field for field in _guarded_fields() if _differs(job, field)])
 
 
 def check_db_set(job, values: dict) -> None:
-	changed = [field for field in values if field not in BOOKKEEPING and field in _guarded_fields(job)]
+	changed = [field for field in values if field not in BOOKKEEPING and field in _guarded_fields()]
 	_check(job, changed)
 	for fieldname in changed:
 		checked(values[fieldname], job.meta.get_field(fieldname), fieldname)
@@ -53,20 +54,25 @@ def _check(job, changed: list[str]) -> None:
 		frappe.throw(message.format(job.name, status, ", ".join(sorted(changed))), FrozenFieldError)
 
 
-def _guarded_fields(job) -> list[str]:
-	"""Our own fields; what a site adds as custom fields is the site's."""
-	own = [
-		f.fieldname
-		for f in job.meta.get("fields", {"is_custom_field": ("!=", 1)})
-		if f.fieldname in job.meta.get_valid_columns()
-	]
-	return [*STANDARD, *own]
+@lru_cache
+def shipped_fields() -> dict[str, dict]:
+	"""The fields as the app ships them: a site can change the meta, but not what is frozen.
+
+	What a site adds as custom fields is not among them: those are the site's.
+	"""
+	path = frappe.get_module_path("Dartwing Jobs", "doctype", "background_job", "background_job.json")
+	with open(path) as file:
+		fields = json.load(file)["fields"]
+	return {field["fieldname"]: field for field in fields if not field["fieldtype"].endswith("Break")}
+
+
+def _guarded_fields() -> list[str]:
+	return [*STANDARD, *shipped_fields()]
 
 
 def _differs(job, fieldname: str) -> bool:
 	stored = job.get_doc_before_save() or frappe.get_doc("Background Job", job.name)
-	field = job.meta.get_field(fieldname)
-	fieldtype = field.fieldtype if field else "Data"
+	fieldtype = shipped_fields().get(fieldname, {}).get("fieldtype", "Data")
 	return _comparable(job.get(fieldname), fieldtype) != _comparable(stored.get(fieldname), fieldtype)
 
 

@@ -14,19 +14,19 @@ class Browser:
 		self.user = user
 		self.token = _token(user)
 
-	def get(self, path: str, **query):
+	def get(self, path: str, /, **query):
 		return self._open("GET", path, query_string={key: _text(value) for key, value in query.items()})
 
-	def post(self, path: str, **body):
+	def post(self, path: str, /, **body):
 		return self._open("POST", path, json=body)
 
-	def put(self, path: str, **body):
+	def put(self, path: str, /, **body):
 		return self._open("PUT", path, json=body)
 
 	def delete(self, path: str):
 		return self._open("DELETE", path)
 
-	def call(self, method: str, **arguments):
+	def call(self, method: str, /, **arguments):
 		"""A whitelisted method, by POST."""
 		return self.post(f"/api/method/{method}", **arguments)
 

@@ -68,7 +68,7 @@ def test_a_schedule_checks_its_expression(world):
 def test_a_schedule_needs_an_active_template_of_its_organization(world):
 	with pytest.raises(InvalidJobError, match="archived"):
 		new_schedule(make_template(world.a, status="Archived")).insert()
-	with pytest.raises(InvalidJobError, match="is not in organization"):
+	with pytest.raises(frappe.LinkValidationError, match="Could not find"):
 		new_schedule(make_template(world.b), organization=world.a).insert()
 	with pytest.raises(frappe.LinkValidationError):
 		new_schedule(frappe._dict(name="gone", organization=world.a)).insert()

@@ -60,7 +60,6 @@ from frappe.utils.data import cint, cstr, sbool
 
 ELSEWHERE = {
 	"enqueue": "frappe.utils.background_jobs",
-	"enqueue_doc": "frappe.utils.background_jobs",
 	"set_value": "frappe.client",
 	"get_user": "frappe.utils.user",
 }

@@ -12,11 +12,11 @@ create table "tabSingles" (doctype varchar(255), field varchar(255), value text)
 create index singles_doctype_field_index on "tabSingles" (doctype, field);
 create table "__Auth" (doctype varchar(140) not null, name varchar(255) not null,
 	fieldname varchar(140) not null,
-	password text not null, encrypted int not null default 0, primary key (doctype, name, fieldname))
+	password text not null, primary key (doctype, name, fieldname))
 """
 
 
-def bootstrap_database(admin_password: str | None = None) -> None:
+def bootstrap_database() -> None:
 	from frappe.model.sync import sync_for
 
 	frappe.flags.in_install, frappe.flags.in_install_db = "frappe", True
@@ -30,10 +30,6 @@ def bootstrap_database(admin_password: str | None = None) -> None:
 	frappe.db.set_global("installed_apps", json.dumps(["frappe"]))
 	_insert_records()
 	frappe.flags.in_install = False
-	if admin_password:
-		from frappe.utils.password import update_password
-
-		update_password("Administrator", admin_password)
 	frappe.db.commit()
 	frappe.clear_cache()
 

@@ -8,11 +8,9 @@ from pathlib import Path
 
 import psycopg2
 import pytest
-import redis
 
 from homes.embedded import ROOT, Home, open_home
 from homes.postgres import Postgres
-from homes.redis_server import RedisServer
 
 from .conftest import wait_for
 
@@ -28,48 +26,35 @@ time.sleep(60)
 """
 
 
-def test_postgres_keeps_its_data_and_its_port_over_a_restart(tmp_path):
+def test_postgres_keeps_its_data_its_port_and_its_password(tmp_path):
 	server = Postgres(tmp_path / "with a space" / "postgres")
 	server.start()
-	port = server.port
-	_sql(server, "create table kept (n int)")
+	port, kept = server.port, "create table kept as select current_setting('fsync') as fsync"
+	with psycopg2.connect(server.url) as connection:
+		connection.cursor().execute(kept)
+	connection.close()
 	server.stop()
 	server.start()
 	try:
 		assert server.port == port
-		_sql(server, "select n from kept")
-		assert _sql(server, "show fsync") == [("on",)]
+		with psycopg2.connect(server.url) as connection, connection.cursor() as cursor:
+			cursor.execute("select fsync from kept")
+			assert cursor.fetchall() == [("on",)]
+		connection.close()
+		with pytest.raises(psycopg2.OperationalError, match="password"):
+			psycopg2.connect(host="127.0.0.1", port=port, user="postgres", password="guess")
 	finally:
 		server.stop()
 	assert server.process.returncode == 0
 
 
-def test_postgres_asks_for_the_password(tmp_path):
-	server = Postgres(tmp_path / "postgres")
-	server.start()
-	try:
-		with pytest.raises(psycopg2.OperationalError):
-			psycopg2.connect(host="127.0.0.1", port=server.port, user="postgres", password="guess")
-	finally:
-		server.stop()
-
-
-def test_redis_starts_and_stops(tmp_path):
-	server = RedisServer(tmp_path / "re dis")
-	server.start()
-	client = redis.Redis.from_url(server.url)
-	assert client.set("a", 1)
-	server.stop()
-	with pytest.raises(redis.ConnectionError):
-		client.get("a")
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
 def test_the_servers_of_a_killed_program_end(tmp_path):
-	environment = {**os.environ, "PYTHONPATH": str(ROOT)}
 	command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
-	program = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True)
-	pids = [int(pid) for pid in program.stdout.readline().split()]
+	options = {"env": {**os.environ, "PYTHONPATH": str(ROOT)}, "stdout": subprocess.PIPE, "text": True}
+	program = subprocess.Popen(command, **options)
+	pids = program.stdout.readline().split()
+	assert len(pids) == 2
 	assert all(_is_running(pid) for pid in pids)
 	program.kill()
 	program.communicate()
@@ -83,8 +68,8 @@ def test_servers_named_in_the_environment_are_used(tmp_path, monkeypatch):
 	home.sites.mkdir()
 	home.start_servers()
 	home.write_config()
-	assert home.servers == {}
 	written = (home.sites / "common_site_config.json").read_text()
+	assert home.servers == {}
 	assert all(part in written for part in ("db.example", "6543", "redis://cache.example:6379/3"))
 	assert "secret" not in written
 
@@ -94,51 +79,22 @@ def test_a_home_is_for_one_program_at_a_time(bench):
 		pass
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-	"""Used twice: a home is there already when the second command comes."""
-	return tmp_path_factory.mktemp("home")
-
-
-def test_run_gives_the_commands_exit_code_and_stops_everything(folder):
-	script = "import os, sys; print(os.environ['SITE'], os.getcwd()); sys.exit(7)"
-	done = _run_in_home(folder, script)
-	assert done.returncode == 7, done.stderr
-	assert done.stdout.split() == ["embedded.localhost", str(folder / "sites")]
-	assert not _pid_file(folder).exists()
-
-
-def test_run_passes_sigterm_on_and_stops_everything(folder):
-	script = "import os, signal; os.kill(os.getppid(), signal.SIGTERM); signal.pause()"
-	done = _run_in_home(folder, script)
+def test_a_home_gives_the_commands_exit_code_passes_sigterm_on_and_stops(tmp_path):
+	done = _run_in_home(tmp_path, "import os, sys; print(os.environ['SITE'], os.getcwd()); sys.exit(7)")
+	assert (done.returncode, done.stdout.split()) == (7, ["embedded.localhost", str(tmp_path / "sites")])
+	done = _run_in_home(tmp_path, "import os, signal; os.kill(os.getppid(), signal.SIGTERM); signal.pause()")
 	assert done.returncode == 128 + signal.SIGTERM, done.stderr
-	assert not _pid_file(folder).exists()
-
-
-def _pid_file(folder: Path) -> Path:
-	return folder / "servers" / "postgres" / "data" / "postmaster.pid"
 
 
 def _run_in_home(folder: Path, script: str) -> subprocess.CompletedProcess:
 	command = [sys.executable, "-m", "homes.embedded", "--home", str(folder), "--app", "notes_app"]
 	environment = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{os.environ['PYTHONPATH']}"}
-	whole = [*command, "--", sys.executable, "-c", script]
-	return subprocess.run(whole, env=environment, capture_output=True, text=True, timeout=60)
+	options = {"env": environment, "capture_output": True, "text": True, "timeout": 60}
+	done = subprocess.run([*command, "--", sys.executable, "-c", script], **options)
+	assert not (folder / "servers" / "postgres" / "data" / "postmaster.pid").exists()
+	return done
 
 
-def _sql(server: Postgres, statement: str) -> list | None:
-	connection = psycopg2.connect(server.url)
-	connection.autocommit = True
-	with connection.cursor() as cursor:
-		cursor.execute(statement)
-		rows = cursor.fetchall() if cursor.description else None
-	connection.close()
-	return rows
-
-
-def _is_running(pid: int) -> bool:
-	try:
-		with open(f"/proc/{pid}/stat") as file:
-			return file.read().rsplit(")", 1)[1].split()[0] != "Z"
-	except FileNotFoundError:
-		return False
+def _is_running(pid: str) -> bool:
+	state = Path(f"/proc/{pid}/stat")
+	return state.exists() and state.read_text().rpartition(")")[2].split()[0] != "Z"

@@ -1,5 +1,3 @@
-"""Which patches have run on this site."""
-
 from frappe.model.document import Document
 
 

@@ -3,22 +3,17 @@
 import frappe
 from frappe import _
 from frappe.model.document import Document
-from frappe.utils.password import update_password
 
 
 class User(Document):
-	_password = None
-
-	def __setup__(self) -> None:
-		self.flags.ignore_save_passwords = ["new_password"]
-
 	def autoname(self) -> None:
 		if self.name not in frappe.STANDARD_USERS:
 			self.email = self.email.strip().lower()
 			self.name = self.email
 
 	def validate(self) -> None:
-		self._password, self.new_password = self.new_password, ""
+		if self.new_password:
+			raise frappe.NotOfferedError("A password to log in with")
 		if self.name not in frappe.STANDARD_USERS:
 			self.email = self.name
 			frappe.utils.validate_email_address(self.email, throw=True)
@@ -43,9 +38,6 @@ class User(Document):
 
 	def on_update(self) -> None:
 		frappe.clear_cache(user=self.name)
-		if self._password:
-			update_password(self.name, self._password)
-			self._password = None
 
 	def on_trash(self) -> None:
 		if self.name in frappe.STANDARD_USERS:

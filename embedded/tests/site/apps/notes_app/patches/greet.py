@@ -1,5 +1,0 @@
-from notes_app.steps import record
-
-
-def execute() -> None:
-	record("patch")
