@@ -29,7 +29,7 @@ def pass_context(f: Callable) -> Callable:
 
 def get_site(context: frappe._dict) -> str:
 	if not context.sites:
-		raise frappe.SiteNotSpecifiedError
+		raise frappe.SiteNotSpecifiedError("Name the site with --site")
 	return context.sites[0]
 
 

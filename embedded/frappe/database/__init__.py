@@ -1,59 +1,83 @@
-"""Opens, creates and fills the database of a site."""
+"""Creates, fills and drops the database of a site."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
+import frappe
 import psycopg2
-from frappe.database.bootstrap import bootstrap_database
-from frappe.database.database import PostgresDatabase, savepoint
+from frappe.database.postgres import PostgresDatabase  # noqa: F401
 from psycopg2 import sql
 
-__all__ = ["bootstrap_database", "drop_user_and_database", "get_db", "savepoint", "setup_database"]
+DROP = ("drop database if exists {name} with (force)", "drop role if exists {name}")
+CREATE = ("create role {name} login password {password}",)
+CREATE += ("create database {name} owner {name} encoding 'UTF8' template template0",)
+TABLES = """
+create table "tabSeries" (name varchar(100) primary key, current bigint not null default 0);
+create table "tabSingles" (doctype varchar(255), field varchar(255), value text);
+create index singles_doctype_field_index on "tabSingles" (doctype, field);
+create table "__Auth" (doctype varchar(140), name varchar(255), fieldname varchar(140), password text,
+	primary key (doctype, name, fieldname))
+"""
+SPECIAL = ("DocType", "DocField", "DocPerm", "DocType Action", "DocType Link", "DocType State")
+ROLES = {"Administrator": 1, "System Manager": 1, "Desk User": 1, "All": 0, "Guest": 0}
+RECORDS = [{"doctype": "Role", "name": r, "role_name": r, "desk_access": desk} for r, desk in ROLES.items()]
+for _user, _kind in (("Administrator", "System User"), ("Guest", "Website User")):
+	_names = {"name": _user, "email": f"{_user.lower()}@example.com", "first_name": _user, "full_name": _user}
+	RECORDS.append({"doctype": "User", **_names, "enabled": 1, "user_type": _kind})
+SETTINGS = {"time_zone": "Asia/Kolkata", "language": "en", "allow_error_traceback": 1}
 
 
-def get_db(host: str, port: int, user: str, password: str, cur_db_name: str) -> PostgresDatabase:
-	return PostgresDatabase(host, port, user, password, cur_db_name)
-
-
-def _run_as_root(
-	statements: list[sql.Composable], host: str, port: Any, user: str, password: str | None
-) -> None:
-	connection = psycopg2.connect(host=host, port=port, user=user, password=password, dbname="postgres")
-	connection.autocommit = True
+@contextmanager
+def savepoint(catch: type[BaseException] | tuple[type[BaseException], ...] = Exception) -> Iterator[None]:
+	name = f"savepoint_{frappe.generate_hash(length=10)}"
+	frappe.db.savepoint(name)
 	try:
-		with connection.cursor() as cursor:
-			for statement in statements:
-				cursor.execute(statement)
-	finally:
-		connection.close()
+		yield
+	except catch:
+		frappe.db.rollback(save_point=name)
+	else:
+		frappe.db.release_savepoint(name)
 
 
-def drop_user_and_database(
-	db_name: str, *, host: str, port: Any, root_login: str = "postgres", root_password: str | None = None
-) -> None:
-	name = sql.Identifier(db_name)
-	statements = [
-		sql.SQL("drop database if exists {} with (force)").format(name),
-		sql.SQL("drop role if exists {}").format(name),
-	]
-	_run_as_root(statements, host, port, root_login, root_password)
+def _as_root(statements: tuple, names: dict, root_login: str, root_password: Any, **where: Any) -> None:
+	connection = psycopg2.connect(user=root_login, password=root_password, dbname="postgres", **where)
+	connection.autocommit = True
+	for statement in statements:
+		connection.cursor().execute(sql.SQL(statement).format(**names))
+	connection.close()
 
 
-def setup_database(
-	db_name: str,
-	db_password: str,
-	*,
-	host: str,
-	port: Any,
-	root_login: str = "postgres",
-	root_password: str | None = None,
-	force: bool = False,
-) -> None:
-	root = {"root_login": root_login, "root_password": root_password}
-	if force:
-		drop_user_and_database(db_name, host=host, port=port, **root)
-	name, password = sql.Identifier(db_name), sql.Literal(db_password)
-	statements = [
-		sql.SQL("create role {} login password {}").format(name, password),
-		sql.SQL("create database {0} owner {0} encoding 'UTF8' template template0").format(name),
-	]
-	_run_as_root(statements, host, port, root_login, root_password)
+def drop_user_and_database(db_name: str, **root: Any) -> None:
+	_as_root(DROP, {"name": sql.Identifier(db_name)}, **root)
+
+
+def setup_database(db_name: str, db_password: str, force: bool = False, **root: Any) -> None:
+	names = {"name": sql.Identifier(db_name), "password": sql.Literal(db_password)}
+	_as_root((*DROP, *CREATE) if force else CREATE, names, **root)
+
+
+def bootstrap_database() -> None:
+	"""The tables and records that every site starts from."""
+	from frappe.model.sync import sync_for
+
+	frappe.flags.in_install, frappe.flags.in_install_db = "frappe", True
+	frappe.clear_cache()
+	frappe.db.sql(TABLES)
+	for doctype in SPECIAL:
+		frappe.db.updatedb(doctype)
+	sync_for("frappe", force=True)
+	frappe.flags.in_install_db = False
+	frappe.clear_cache()
+	frappe.db.set_global("installed_apps", '["frappe"]')
+	names = frappe.get_module_list("frappe")
+	modules = [{"doctype": "Module Def", "name": n, "module_name": n, "app_name": "frappe"} for n in names]
+	for record in [*modules, *RECORDS]:
+		if not frappe.db.exists(record["doctype"], record["name"]):
+			document = frappe.get_doc(record)
+			document.flags.ignore_validate = document.flags.ignore_links = True
+			document.insert(ignore_permissions=True, set_name=record["name"])
+	frappe.db.set_single_value("System Settings", SETTINGS)
+	frappe.flags.in_install = False
+	frappe.db.commit()
+	frappe.clear_cache()

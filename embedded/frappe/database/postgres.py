@@ -1,108 +1,171 @@
-"""What is particular to PostgreSQL: column types, error codes, SQL written for both databases."""
+"""frappe.db: one connection, opened at the first statement, with Frappe's transaction callbacks."""
 
+import itertools
 import re
 from typing import Any
 
 import frappe
 import psycopg2
-import psycopg2.extensions
-from frappe.database.utils import EmptyQueryValues
-from psycopg2 import errorcodes, errors
+from frappe.database import sequence
+from frappe.database.schema import TYPE_MAP, updatedb
+from frappe.database.values import Values
+from frappe.utils import CallbackManager
+from psycopg2 import errorcodes, extensions
 
-psycopg2.extensions.register_type(
-	psycopg2.extensions.new_type(
-		psycopg2.extensions.DECIMAL.values, "DEC2FLOAT", lambda v, _cursor: None if v is None else float(v)
-	)
-)
-BARE_NUMBER = re.compile(r"([=><]+)\s*([+-]?\d+)(\.0)?(?![a-zA-Z\.\d])")
-BARE_TABLE = re.compile(r"from tab([\w-]*)", re.IGNORECASE)
-LOCATE = re.compile(r"locate\(([^,]+),([^)]+)(\)?)\)", re.IGNORECASE)
-IFNULL = re.compile(r"ifnull\(", re.IGNORECASE)
-
-VARCHARS = ("Data", "Link", "Dynamic Link", "Select", "Read Only", "Color", "Icon", "Phone", "Autocomplete")
-TEXTS = ("Small Text", "Long Text", "Text", "Code", "Text Editor", "Markdown Editor", "HTML Editor")
-BLOBS = ("Password", "Attach", "Attach Image", "Signature", "Barcode", "Geolocation")
-TYPE_MAP: dict[str, tuple[str, str | None]] = {
-	**dict.fromkeys(VARCHARS, ("varchar", "140")),
-	**dict.fromkeys((*TEXTS, *BLOBS), ("text", "")),
-	**dict.fromkeys(["Currency", "Float", "Percent", "Duration"], ("decimal", "21,9")),
-	**dict.fromkeys(["Int", "Long Int"], ("bigint", None)),
-	"Check": ("smallint", None),
-	"Date": ("date", ""),
-	"Datetime": ("timestamp", None),
-	"Time": ("time", "6"),
-	"Rating": ("decimal", "3,2"),
-	"JSON": ("json", ""),
-}
+_float = extensions.new_type(extensions.DECIMAL.values, "FLOAT", lambda v, _: None if v is None else float(v))
+extensions.register_type(_float)
+# as in Frappe: a number is compared with numbers and texts alike, a list goes where a tuple goes
+extensions.register_adapter(int, lambda value: extensions.AsIs(f"'{value}'"))
+extensions.register_adapter(list, extensions.SQL_IN)
+LITERAL = re.compile(r"('(?:[^']|'')*')")
+REWRITES = (("`", '"'), (r"(?i)\bifnull\(", "coalesce("))
+# PostgreSQL compares a text with '5', not with 5
+REWRITES += ((r"([=><]+)\s*([+-]?\d+)(\.0)?(?![a-zA-Z.\d])", r"\1 '\2'"),)
 
 
-def modify_query(query: str) -> str:
-	query = LOCATE.sub(r"strpos(\2\3, \1)", str(query).replace("`", '"'))
-	query = BARE_TABLE.sub(r'from "tab\1"', query)
-	return IFNULL.sub("coalesce(", BARE_NUMBER.sub(r"\1 '\2'", query).strip())
+def modify_query(query: Any) -> str:
+	"""SQL written for both databases; literals stay as they are."""
+	parts = LITERAL.split(str(query).strip())
+	for pattern, replacement in REWRITES:
+		parts[::2] = [re.sub(pattern, replacement, part) for part in parts[::2]]
+	return "".join(parts)
 
 
-def modify_values(values: Any) -> Any:
-	if values is EmptyQueryValues or not values:
-		return values
-	if isinstance(values, dict):
-		values.update({key: _modify_value(value) for key, value in values.items()})
-		return values
-	if isinstance(values, list | tuple):
-		return [_modify_value(value) for value in values]
-	return _modify_value(values)
+def _has_code(*codes: str, text: str = "") -> staticmethod:
+	return staticmethod(lambda e: getattr(e, "pgcode", None) in codes and text in str(e))
 
 
-def _modify_value(value: Any) -> Any:
-	if isinstance(value, list | tuple):
-		return tuple(_modify_value(v) for v in value)
-	return str(value) if isinstance(value, int) else value
-
-
-def _has_code(code: str) -> staticmethod:
-	return staticmethod(lambda e: getattr(e, "pgcode", None) == code)
-
-
-class PostgresErrors:
-	ProgrammingError = TableMissingError = SQLError = psycopg2.ProgrammingError
-	OperationalError, InternalError = psycopg2.OperationalError, psycopg2.InternalError
-	DataError, InterfaceError = psycopg2.DataError, psycopg2.InterfaceError
-	SequenceGeneratorLimitExceeded = errors.SequenceGeneratorLimitExceeded
-	InvalidColumnName = frappe.exceptions.InvalidColumnName
-
+class PostgresDatabase(Values):
+	MAX_WRITES_PER_TRANSACTION = 200_000
+	db_type, type_map, TableMissingError = "postgres", TYPE_MAP, psycopg2.ProgrammingError
+	updatedb = staticmethod(updatedb)
+	create_sequence = staticmethod(sequence.create_sequence)
+	get_next_sequence_val = staticmethod(sequence.get_next_val)
+	set_next_sequence_val = staticmethod(sequence.set_next_val)
 	is_deadlocked = _has_code(errorcodes.DEADLOCK_DETECTED)
-	is_table_missing = is_missing_table = _has_code(errorcodes.UNDEFINED_TABLE)
-	is_missing_column = _has_code(errorcodes.UNDEFINED_COLUMN)
-	is_access_denied = _has_code(errorcodes.INSUFFICIENT_PRIVILEGE)
+	is_timedout = _has_code(errorcodes.QUERY_CANCELED, errorcodes.LOCK_NOT_AVAILABLE)
 	is_duplicate_entry = _has_code(errorcodes.UNIQUE_VIOLATION)
-	is_duplicate_fieldname = _has_code(errorcodes.DUPLICATE_COLUMN)
-	is_data_too_long = _has_code(errorcodes.STRING_DATA_RIGHT_TRUNCATION)
-	cant_drop_field_or_key = _has_code(errorcodes.CLASS_INTEGRITY_CONSTRAINT_VIOLATION)
+	is_primary_key_violation = _has_code(errorcodes.UNIQUE_VIOLATION, text="_pkey")
+	is_unique_key_violation = _has_code(errorcodes.UNIQUE_VIOLATION, text="_key")
 
-	@staticmethod
-	def is_timedout(e: Exception) -> bool:
-		return isinstance(e, psycopg2.extensions.QueryCanceledError | errors.LockNotAvailable)
+	def __init__(self, conf: frappe._dict):
+		self.conf, self._conn, self._cursor = conf, None, None
+		self.transaction_writes, self.value_cache = 0, {}
+		self.before_commit, self.after_commit = CallbackManager(), CallbackManager()
+		self.before_rollback, self.after_rollback = CallbackManager(), CallbackManager()
 
-	@staticmethod
-	def is_statement_timeout(e: Exception) -> bool:
-		return PostgresErrors.is_timedout(e) or isinstance(e, frappe.QueryTimeoutError)
+	def __getattr__(self, name: str) -> Any:
+		raise frappe.NotOfferedAttribute(f"frappe.db.{name}")
 
-	@staticmethod
-	def is_read_only_mode_error(e: Exception) -> bool:
-		return isinstance(e, errors.ReadOnlySqlTransaction)
+	def connect(self) -> None:
+		name, password, host, port = map(self.conf.get, ("db_name", "db_password", "db_host", "db_port"))
+		self._conn = psycopg2.connect(user=name, dbname=name, host=host, port=port, password=password)
+		self._conn.set_isolation_level(extensions.ISOLATION_LEVEL_REPEATABLE_READ)
+		self._cursor = self._conn.cursor()
 
-	@staticmethod
-	def is_syntax_error(e: Exception) -> bool:
-		return isinstance(e, errors.SyntaxError)
+	def close(self) -> None:
+		if self._conn:
+			self._conn.close()
+			self._conn = self._cursor = None
 
-	@staticmethod
-	def is_interface_error(e: Exception) -> bool:
-		return isinstance(e, psycopg2.InterfaceError)
+	def sql(
+		self, query: Any, values: Any = (), as_dict: bool = False, as_list: bool = False, pluck: bool = False
+	) -> Any:
+		if not self._conn:
+			self.connect()
+		query = modify_query(query)
+		self.transaction_writes += query.lower().startswith(("update", "insert", "delete"))
+		if self.transaction_writes > self.MAX_WRITES_PER_TRANSACTION:
+			raise frappe.TooManyWritesError(frappe._("Too many changes in one transaction"))
+		self._execute(query, values if isinstance(values, tuple | list | dict | None) else (values,))
+		if not self._cursor.description:
+			return ()
+		rows = self._cursor.fetchall()
+		if as_dict:
+			keys = [column[0] for column in self._cursor.description]
+			return [frappe._dict(zip(keys, row, strict=True)) for row in rows]
+		if pluck:
+			return [row[0] for row in rows]
+		return list(map(list, rows)) if as_list else rows
 
-	@staticmethod
-	def is_primary_key_violation(e: Exception) -> bool:
-		return PostgresErrors.is_duplicate_entry(e) and "_pkey" in str(e)
+	def _execute(self, query: str, values: Any) -> None:
+		if "\0" in query:
+			raise ValueError("SQL cannot contain NUL characters")
+		try:
+			self._cursor.execute(query, values or None)
+		except psycopg2.Error as e:
+			timed_out = frappe.QueryTimeoutError if self.is_timedout(e) else None
+			if known := frappe.QueryDeadlockError if self.is_deadlocked(e) else timed_out:
+				raise known(e) from e
+			raise
 
-	@staticmethod
-	def is_unique_key_violation(e: Exception) -> bool:
-		return PostgresErrors.is_duplicate_entry(e) and "_key" in str(e)
+	def sql_ddl(self, query: str) -> None:
+		self.commit()
+		self.sql(query)
+
+	def commit(self) -> None:
+		self.before_rollback.reset()
+		self.after_rollback.reset()
+		self._end("commit", self.before_commit, self.after_commit)
+
+	def rollback(self, *, save_point: str | None = None) -> None:
+		if save_point:
+			self.sql(f"rollback to savepoint {save_point}")
+			return
+		self.before_commit.reset()
+		self.after_commit.reset()
+		self._end("rollback", self.before_rollback, self.after_rollback)
+
+	def _end(self, how: str, before: CallbackManager, after: CallbackManager) -> None:
+		before.run()
+		if self._conn:
+			getattr(self._conn, how)()
+		self.transaction_writes = 0
+		after.run()
+
+	def savepoint(self, save_point: str) -> None:
+		self.sql(f"savepoint {save_point}")
+
+	def release_savepoint(self, save_point: str) -> None:
+		self.sql(f"release savepoint {save_point}")
+
+	def escape(self, s: str, percent: bool = True) -> str:
+		return str(extensions.QuotedString((s.replace("%", "%%") if percent else s).encode()))
+
+	def table_exists(self, doctype: str, cached: bool = True) -> bool:
+		return self.sql("select to_regclass(%s) is not null", f'"tab{doctype}"')[0][0]
+
+	def get_table_columns(self, doctype: str) -> list[str]:
+		query = "select column_name from information_schema.columns where table_name = %s"
+		table = f"tab{doctype}"
+		columns = frappe.cache.hget("table_columns", table, lambda: self.sql(query, table, pluck=True))
+		if not columns:
+			raise self.TableMissingError("DocType", doctype)
+		return columns
+
+	def has_column(self, doctype: str, column: str) -> bool:
+		return column in self.get_table_columns(doctype)
+
+	def has_index(self, table_name: str, index_name: str) -> bool:
+		query = "select 1 from pg_indexes where tablename = %s and indexname = %s"
+		return bool(self.sql(query, (table_name, index_name)))
+
+	def add_index(self, doctype: str, fields: list[str], index_name: str | None = None) -> None:
+		# how much of a text to index is for MariaDB only
+		columns = [re.sub(r"\(.*\)", "", field) for field in fields]
+		name, listed = index_name or "_".join([*columns, "index"]), ", ".join(f'"{c}"' for c in columns)
+		self.sql_ddl(f'create index if not exists "{name}" on "tab{doctype}" ({listed})')
+
+	def add_unique(self, doctype: str, fields: Any, constraint_name: str | None = None) -> None:
+		fields = [fields] if isinstance(fields, str) else fields
+		name = constraint_name or "_".join(["unique", *fields])
+		if not self.has_index(f"tab{doctype}", name):
+			self.sql_ddl(f'alter table "tab{doctype}" add constraint {name} unique ({", ".join(fields)})')
+
+	def bulk_insert(
+		self, doctype: str, fields: Any, values: Any, ignore_duplicates: bool = False, chunk_size: int = 10000
+	) -> None:
+		query, rows = frappe.qb.into(doctype).columns(*fields), iter(values)
+		query = query.on_conflict().do_nothing() if ignore_duplicates else query
+		while chunk := tuple(itertools.islice(rows, chunk_size)):
+			query.insert(*chunk).run()

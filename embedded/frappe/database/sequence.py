@@ -5,46 +5,16 @@ import frappe
 SLUG = "_id_seq"
 
 
-def create_sequence(
-	doctype_name: str,
-	*,
-	slug: str = SLUG,
-	temporary: bool = False,
-	check_not_exists: bool = False,
-	cycle: bool = False,
-	cache: int = 0,
-	start_value: int = 0,
-	increment_by: int = 0,
-	min_value: int = 0,
-	max_value: int = 0,
-) -> str:
+def create_sequence(doctype_name: str, *, slug: str = SLUG, check_not_exists: bool = False) -> str:
 	name = frappe.scrub(doctype_name + slug)
-	options = {
-		"increment by": increment_by,
-		"minvalue": min_value,
-		"maxvalue": max_value,
-		"start": start_value,
-		"cache": cache,
-	}
-	words = [
-		"create",
-		"temporary" if temporary else "",
-		"sequence",
-		"if not exists" if check_not_exists else "",
-	]
-	words += [
-		name,
-		*(f"{option} {value}" for option, value in options.items() if value),
-		"cycle" if cycle else "",
-	]
-	frappe.db.sql_ddl(" ".join(filter(None, words)))
+	frappe.db.sql_ddl(f"create sequence {'if not exists' if check_not_exists else ''} {name}")
 	return name
 
 
 def get_next_val(doctype_name: str, slug: str = SLUG) -> int:
-	return frappe.db.sql("select nextval(%s)", f'"{frappe.scrub(doctype_name + slug)}"')[0][0]
+	return frappe.db.sql("select nextval(%s)", frappe.scrub(doctype_name + slug))[0][0]
 
 
 def set_next_val(doctype_name: str, next_val: int, *, slug: str = SLUG, is_val_used: bool = False) -> None:
-	used = "true" if is_val_used else "false"
-	frappe.db.sql(f"select setval('\"{frappe.scrub(doctype_name + slug)}\"', {int(next_val)}, {used})")
+	name = frappe.scrub(doctype_name + slug)
+	frappe.db.sql(f"select setval('{name}', {int(next_val)}, {is_val_used})")

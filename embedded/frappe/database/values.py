@@ -1,268 +1,147 @@
-"""The reads and writes of frappe.db by DocType and filters."""
+"""The reads and writes of frappe.db by DocType and filters; NULL compares as in plain SQL."""
 
+import operator
+import re
+from contextlib import suppress
+from functools import partialmethod
 from typing import Any
 
 import frappe
-from frappe.database.utils import DefaultOrderBy, FallBackDateTimeStr
-from frappe.utils.data import cast, get_datetime, getdate, now, sbool
+from frappe.database.utils import FallBackDateTimeStr
+from frappe.utils.data import DATETIME_FORMAT, cast, get_datetime, getdate, now
+from psycopg2.errors import UndefinedTable
 from pypika.functions import Count
+from pypika.queries import QueryBuilder
+from pypika.terms import Criterion, Term
+
+OPERATORS = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt, "<=": operator.le}
+OPERATORS |= {">=": operator.ge, "in": Term.isin, "not in": Term.notin, "like": Term.like}
+OPERATORS |= {"not like": Term.not_like, "between": lambda field, value: field.between(*value)}
+OPERATORS["is"] = lambda field, value: field.isnotnull() if value.lower() == "set" else field.isnull()
+
+
+def _where(query: QueryBuilder, filters: Any) -> QueryBuilder:
+	if isinstance(filters, str | int):
+		filters = {"name": str(filters)}
+	if isinstance(filters, dict):
+		filters = [(f, *v) if isinstance(v, list | tuple) else (f, v) for f, v in filters.items()]
+	elif filters and all(isinstance(entry, str | int) for entry in filters):
+		filters = [("name", "in", filters)]
+	for entry in filters or ():
+		query = query.where(_condition(*entry))
+	return query
+
+
+def _condition(field: str, *comparison: Any) -> Criterion:
+	if len(comparison) == 3:
+		raise frappe.NotOfferedError(f"a filter on {field} in frappe.db")
+	op, value = ("=", *comparison) if len(comparison) == 1 else comparison
+	if re.search(r"\W", field):
+		frappe.throw(frappe._("{0} is no field to filter by").format(field))
+	if op.lower() not in OPERATORS:
+		raise frappe.NotOfferedError(f"the filter operator {op!r}")
+	if value is None:
+		return frappe.qb.Field(field).isnull()
+	if op.lower() in ("in", "not in"):
+		value = list(value.split(",") if isinstance(value, str) else value) or [""]
+	return OPERATORS[op.lower()](frappe.qb.Field(field), int(value) if isinstance(value, bool) else value)
+
+
+def _end(query, order_by="modified", limit=None, for_update=False, skip_locked=False, wait=True, cache=False):
+	# with cache Frappe may answer from memory: a fresh answer does as well
+	if order_by:
+		field, _, direction = order_by.partition(" ")
+		query = query.orderby(field, order=frappe.qb.asc if direction == "asc" else frappe.qb.desc)
+	query = query.limit(limit)
+	return query.for_update(skip_locked=skip_locked, nowait=not wait) if for_update else query
+
+
+def _updates(field, value, update_modified=True, modified=None, modified_by=None) -> dict:
+	updates = dict(field) if isinstance(field, dict) else {field: value}
+	stamp = {"modified": modified or now(), "modified_by": modified_by or frappe.session.user}
+	return updates | stamp if update_modified else updates
 
 
 class Values:
-	def get(self, doctype: str, filters: Any = None, as_dict: bool = True, cache: bool = False) -> Any:
-		return self.get_value(doctype, filters, "*", as_dict=as_dict, cache=cache)
+	def get_value(self, doctype: str, filters: Any = None, fieldname: Any = "name", **options: Any) -> Any:
+		row = next(iter(self.get_values(doctype, filters, fieldname, limit=1, **options)), None)
+		return row[0] if row and len(row) == 1 and not isinstance(row, dict) else row
 
-	def get_value(
-		self,
-		doctype: str,
-		filters: Any = None,
-		fieldname: Any = "name",
-		ignore: bool | None = None,
-		as_dict: bool = False,
-		debug: bool = False,
-		order_by: str | None = DefaultOrderBy,
-		cache: bool = False,
-		for_update: bool = False,
-		*,
-		run: bool = True,
-		pluck: bool = False,
-		distinct: bool = False,
-		skip_locked: bool = False,
-		wait: bool = True,
-	) -> Any:
-		result = self.get_values(
-			doctype,
-			filters,
-			fieldname,
-			ignore,
-			as_dict,
-			debug,
-			order_by,
-			cache=cache,
-			for_update=for_update,
-			run=run,
-			pluck=pluck,
-			distinct=distinct,
-			limit=1,
-			skip_locked=skip_locked,
-			wait=wait,
-		)
-		if not run or not result:
-			return result if not run else None
-		row = result[0]
-		return row if pluck or as_dict or len(row) > 1 else row[0]
-
-	def get_values(
-		self,
-		doctype: str,
-		filters: Any = None,
-		fieldname: Any = "name",
-		ignore: bool | None = None,
-		as_dict: bool = False,
-		debug: bool = False,
-		order_by: str | None = DefaultOrderBy,
-		update: dict | None = None,
-		cache: bool = False,
-		for_update: bool = False,
-		*,
-		run: bool = True,
-		pluck: bool = False,
-		distinct: bool = False,
-		limit: int | None = None,
-		skip_locked: bool = False,
-		wait: bool = True,
-	) -> Any:
-		key = (doctype, filters, fieldname) if cache and isinstance(filters, str) else None
-		if key and key in self.value_cache:
-			return self.value_cache[key]
+	def get_values(self, doctype: str, filters: Any = None, fieldname: Any = "name", **options: Any) -> Any:
+		"""Takes as_dict, pluck, order_by, limit, for_update, skip_locked and wait."""
+		fields = [fieldname] if isinstance(fieldname, str) else fieldname
+		shape = {"as_dict": options.pop("as_dict", fieldname == "*"), "pluck": options.pop("pluck", False)}
 		if filters is None or (filters == doctype and doctype != "DocType"):
-			out = self._values_of_single(doctype, fieldname, as_dict, update)
-		elif filters == []:
-			out = {}
-		else:
-			out = self._values_of_table(
-				doctype,
-				fieldname,
-				filters,
-				ignore,
-				None if distinct else "modified" if order_by == DefaultOrderBy else order_by,
-				{"for_update": for_update, "skip_locked": skip_locked, "wait": wait},
-				{"as_dict": as_dict or fieldname == "*", "update": update, "run": run, "pluck": pluck},
-				distinct=distinct,
-				limit=limit,
-			)
-		if key:
-			self.value_cache[key] = out
-		return out
+			values = self.get_singles_dict(doctype)
+			found = values if fieldname == "*" else {f: values[f] for f in fields if f in values}
+			row = frappe._dict(found) if shape["as_dict"] else [found.get(field) for field in fields]
+			return [row] if found else []
+		if filters == []:
+			return []
+		query = _where(frappe.qb.from_(doctype), filters).select(*fields)
+		return _end(query, **options).run(**shape)
 
-	def _values_of_table(
-		self,
-		doctype: str,
-		fields: Any,
-		filters: Any,
-		ignore: bool | None,
-		order_by: str | None,
-		locking: dict,
-		running: dict,
-		**limits: Any,
-	) -> Any:
-		query = frappe.qb.get_query(
-			doctype, fields=fields, filters=filters, order_by=order_by, **locking, **limits
-		)
-		try:
-			return query.run(**running)
-		except Exception as e:
-			if ignore and (self.is_missing_column(e) or self.is_table_missing(e)):
-				return None
-			raise
-
-	def _values_of_single(self, doctype: str, fields: Any, as_dict: bool, update: dict | None) -> list:
-		values = self.get_singles_dict(doctype)
-		if fields != "*":
-			fields = [fields] if isinstance(fields, str) else fields
-			found = frappe._dict({field: values[field] for field in fields if field in values})
-			if not found:
-				return []
-			if not as_dict:
-				return [[found.get(field) for field in fields]]
-			values = found
-		return [values.update(update or {})] if values else []
-
-	def get_singles_dict(
-		self, doctype: str, debug: bool = False, *, for_update: bool = False, cast: bool = False
-	) -> frappe._dict:
-		rows = frappe.qb.get_query(
-			"Singles", filters={"doctype": doctype}, fields=["field", "value"], for_update=for_update
-		).run()
-		values = frappe._dict(rows)
-		if cast:
-			meta = frappe.get_meta(doctype)
-			for field in filter(meta.has_field, list(values)):
-				values[field] = _cast(meta.get_field(field).fieldtype, values[field])
-		return values
+	def get_singles_dict(self, doctype: str, for_update: bool = False) -> frappe._dict:
+		options = {"order_by": None, "for_update": for_update}
+		return frappe._dict(self.get_values("Singles", {"doctype": doctype}, ["field", "value"], **options))
 
 	def get_single_value(self, doctype: str, fieldname: str, cache: bool = True) -> Any:
-		cached = self.value_cache.setdefault(doctype, {})
-		if cache and fieldname in cached:
-			return cached[fieldname]
 		df = frappe.get_meta(doctype).get_field(fieldname)
 		if not df:
 			frappe.throw(frappe._("{1} has no field {0}").format(fieldname, doctype))
-		row = frappe.qb.get_query(
-			"Singles", filters={"doctype": doctype, "field": fieldname}, fields="value"
-		).run()
-		cached[fieldname] = _cast(df.fieldtype, row[0][0] if row else None)
-		return cached[fieldname]
+		known = self.value_cache.setdefault(doctype, {})
+		if not cache or fieldname not in known:
+			known[fieldname] = cast(df.fieldtype, self.get_singles_dict(doctype).get(fieldname))
+		return known[fieldname]
 
-	get_singles_value = get_single_value
-
-	@staticmethod
-	def _updates(
-		field: Any, value: Any, modified: Any, modified_by: str | None, update_modified: bool
-	) -> dict:
-		updates = field if isinstance(field, dict) else {field: value}
-		if update_modified:
-			updates.update(modified=modified or now(), modified_by=modified_by or frappe.session.user)
-		return updates
-
-	def set_single_value(
-		self,
-		doctype: str,
-		fieldname: Any,
-		value: Any = None,
-		*,
-		modified: Any = None,
-		modified_by: str | None = None,
-		update_modified: bool = True,
-		debug: bool = False,
-	) -> None:
-		updates = self._updates(fieldname, value, modified, modified_by, update_modified)
+	def set_single_value(self, doctype: str, fieldname: Any, value: Any = None, **options: Any) -> None:
+		updates = _updates(fieldname, value, **options)
 		self.delete("Singles", {"field": ("in", tuple(updates)), "doctype": doctype})
-		rows = [(doctype, key, sbool(value)) for key, value in updates.items()]
-		frappe.qb.into("Singles").columns("doctype", "field", "value").insert(*rows).run()
+		rows = [(doctype, key, int(v) if isinstance(v, bool) else v) for key, v in updates.items()]
+		self.bulk_insert("Singles", ["doctype", "field", "value"], rows)
 		frappe.clear_document_cache(doctype, doctype)
 		self.value_cache.pop(doctype, None)
 
-	def set_value(
-		self,
-		dt: str,
-		dn: Any,
-		field: Any,
-		val: Any = None,
-		modified: Any = None,
-		modified_by: str | None = None,
-		update_modified: bool = True,
-		debug: bool = False,
-	) -> None:
+	def set_value(self, dt: str, dn: Any, field: Any, val: Any = None, **options: Any) -> None:
 		if dn is None or dt == dn:
 			if frappe.get_meta(dt).issingle:
-				options = {
-					"modified": modified,
-					"modified_by": modified_by,
-					"update_modified": update_modified,
-				}
 				self.set_single_value(dt, field, val, **options)
 			return
-		query = frappe.qb.get_query(dt, filters=dn, update=True)
-		frappe.clear_document_cache(dt, dn if isinstance(dn, str) else None)
-		for column, value in self._updates(field, val, modified, modified_by, update_modified).items():
+		query = _where(frappe.qb.update(dt), dn)
+		for column, value in _updates(field, val, **options).items():
 			query = query.set(column, value)
 		query.run()
-		self.value_cache.pop(dt, None)
+		frappe.clear_document_cache(dt, dn if isinstance(dn, str) else None)
 
-	def exists(self, dt: Any, dn: Any = None, cache: bool = False) -> Any:
+	def exists(self, dt: Any, dn: Any = None) -> Any:
 		if dt != "DocType" and dt == dn:
 			return dn
 		if isinstance(dt, dict):
-			dn = {key: value for key, value in dt.items() if key != "doctype"}
-			dt = dt["doctype"]
-		return self.get_value(dt, dn, ignore=True, cache=cache, order_by=None)
+			dt, dn = dt["doctype"], {key: value for key, value in dt.items() if key != "doctype"}
+		with suppress(UndefinedTable):
+			return self.get_value(dt, dn, order_by=None)
+		return None
 
-	def count(
-		self, dt: str, filters: Any = None, debug: bool = False, cache: bool = False, distinct: bool = True
-	) -> int:
-		if cache:
-			raise frappe.NotOfferedError("frappe.db.count(cache=True)")
-		return frappe.qb.get_query(dt, filters=filters, fields=Count("*"), distinct=distinct).run()[0][0]
+	def count(self, dt: str, filters: Any = None, debug: bool = False, cache: bool = False) -> int:
+		return _where(frappe.qb.from_(dt), filters).select(Count("*")).run()[0][0]
 
-	def delete(self, doctype: str, filters: Any = None, debug: bool = False) -> Any:
-		return frappe.qb.get_query(doctype, filters=filters, delete=True).run()
+	def delete(self, doctype: str, filters: Any = None) -> None:
+		_where(frappe.qb.from_(doctype), filters).delete().run()
 
-	@staticmethod
-	def get_all(*args: Any, **kwargs: Any) -> list:
+	def get_all(self, *args: Any, **kwargs: Any) -> list:
 		return frappe.get_all(*args, **kwargs)
-
-	@staticmethod
-	def get_list(*args: Any, **kwargs: Any) -> list:
-		return frappe.get_list(*args, **kwargs)
-
-	def field_exists(self, dt: str, fn: str) -> Any:
-		return self.exists("DocField", {"fieldname": fn, "parent": dt})
-
-	def a_row_exists(self, doctype: str) -> Any:
-		return frappe.get_all(doctype, limit=1, order_by=None, as_list=True)
 
 	def get_default(self, key: str, parent: str = "__default") -> Any:
 		return frappe.defaults.get_defaults_for(parent).get(key)
 
-	def set_default(
-		self, key: str, val: Any, parent: str = "__default", parenttype: str | None = None
-	) -> None:
-		frappe.defaults.set_default(key, val, parent, parenttype)
+	def set_default(self, key: str, val: Any, parent: str = "__default") -> None:
+		frappe.defaults.set_default(key, val, parent)
 
-	def get_global(self, key: str, user: str = "__global") -> Any:
-		return self.get_default(key, user)
+	get_global = partialmethod(get_default, parent="__global")
+	set_global = partialmethod(set_default, parent="__global")
 
-	def set_global(self, key: str, val: Any, user: str = "__global") -> None:
-		self.set_default(key, val, user)
+	def format_date(self, date: Any) -> str:
+		return str(getdate(date)) if date else "0001-01-01"
 
-	@staticmethod
-	def format_date(date: Any) -> str:
-		return getdate(date).strftime("%Y-%m-%d") if date else "0001-01-01"
-
-	@staticmethod
-	def format_datetime(datetime: Any) -> str:
-		return get_datetime(datetime).strftime("%Y-%m-%d %H:%M:%S.%f") if datetime else FallBackDateTimeStr
-
-
-_cast = cast
+	def format_datetime(self, datetime: Any) -> str:
+		return get_datetime(datetime).strftime(DATETIME_FORMAT) if datetime else FallBackDateTimeStr

@@ -6,41 +6,26 @@ import frappe
 from frappe.model.base_document import get_controller
 from frappe.modules.import_file import import_file_by_path
 
-FIRST = (
-	"docfield",
-	"docperm",
-	"doctype_action",
-	"doctype_link",
-	"doctype_state",
-	"doctype",
-	"module_def",
-	"role",
-)
+FIRST = ("docfield", "docperm", "doctype_action", "doctype_link", "doctype_state", "doctype", "module_def")
 
 
-def sync_all(force: bool = False, reset_permissions: bool = False) -> None:
+def sync_all() -> None:
 	frappe.flags.in_patch = True
 	for app in frappe.get_installed_apps():
-		sync_for(app, force, reset_permissions=reset_permissions)
+		sync_for(app)
 	frappe.flags.in_patch = False
 	frappe.clear_cache()
 
 
-def sync_for(app_name: str, force: bool = False, reset_permissions: bool = False) -> None:
-	for module in frappe.local.app_modules.get(app_name) or []:
-		for path in get_doc_files([], os.path.dirname(frappe.get_module(f"{app_name}.{module}").__file__)):
-			import_file_by_path(path, force=force, ignore_version=True, reset_permissions=reset_permissions)
-			frappe.db.commit()
-
-
-def get_doc_files(files: list[str], start_path: str) -> list[str]:
-	folder = os.path.join(start_path, "doctype")
-	names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-	for name in sorted(names, key=lambda n: FIRST.index(n) if n in FIRST else len(FIRST)):
-		path = os.path.join(folder, name, f"{name}.json")
-		if os.path.exists(path) and path not in files:
-			files.append(path)
-	return files
+def sync_for(app_name: str, force: bool = False, reset_permissions: bool = True) -> None:
+	for module in frappe.local.app_modules[app_name]:
+		folder = os.path.join(os.path.dirname(frappe.get_module(f"{app_name}.{module}").__file__), "doctype")
+		names = os.listdir(folder) if os.path.isdir(folder) else []
+		for name in sorted(names, key=lambda name: (name not in FIRST, name)):
+			path = os.path.join(folder, name, f"{name}.json")
+			if os.path.exists(path):
+				import_file_by_path(path, force=force)
+				frappe.db.commit()
 
 
 def remove_orphan_doctypes() -> None:
@@ -48,5 +33,5 @@ def remove_orphan_doctypes() -> None:
 		try:
 			get_controller(doctype)
 		except (ImportError, frappe.DoesNotExistError):
-			frappe.delete_doc("DocType", doctype, force=True, ignore_missing=True)
+			frappe.delete_doc("DocType", doctype, force=True)
 	frappe.db.commit()

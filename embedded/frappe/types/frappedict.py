@@ -5,13 +5,10 @@ from typing import Any
 
 class _dict(dict):
 	__slots__ = ()
-	__getattr__ = dict.get
-	__setattr__ = dict.__setitem__
-	__delattr__ = dict.__delitem__
-	__setstate__ = dict.update
+	__getattr__, __setattr__, __delattr__ = dict.get, dict.__setitem__, dict.__delitem__
 
-	def __getstate__(self) -> "_dict":
-		return self
+	def __getstate__(self) -> None:
+		"""The items are all there is to pickle."""
 
 	def update(self, *args: Any, **kwargs: Any) -> "_dict":
 		super().update(*args, **kwargs)

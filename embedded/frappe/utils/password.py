@@ -1,27 +1,24 @@
-"""Values of Password fields, kept in a table of their own."""
+"""Secrets of documents, such as a user's API secret; a site for tests does not encrypt them."""
 
 import frappe
 
 
-def set_encrypted_password(doctype: str, name: str, pwd: str, fieldname: str = "password") -> None:
-	frappe.db.sql(
-		"""insert into "__Auth" (doctype, name, fieldname, password) values (%s, %s, %s, %s)
-		on conflict (doctype, name, fieldname) do update set password = excluded.password""",
-		(doctype, name, fieldname, pwd),
-	)
+def set_encrypted_password(doctype: str, name: str, pwd: str, fieldname: str) -> None:
+	remove_encrypted_password(doctype, name, fieldname)
+	columns = {"doctype": doctype, "name": name, "fieldname": fieldname, "password": pwd}
+	frappe.db.bulk_insert("__Auth", columns, [tuple(columns.values())])
 
 
-def get_decrypted_password(
-	doctype: str, name: str, fieldname: str = "password", raise_exception: bool = True
-) -> str | None:
-	where = {"doctype": doctype, "name": name, "fieldname": fieldname}
-	stored = frappe.db.get_value("__Auth", where, "password", order_by=None)
+def get_decrypted_password(dt: str, name: str, fieldname: str, raise_exception: bool = True) -> str | None:
+	filters = {"doctype": dt, "name": name, "fieldname": fieldname}
+	stored = frappe.db.get_value("__Auth", filters, "password", order_by=None)
 	if not stored and raise_exception:
-		frappe.throw(frappe._("{0} has no {1}").format(name, fieldname), frappe.AuthenticationError)
+		text = frappe._("{0} {1} has no {2}").format(dt, name, fieldname)
+		frappe.throw(text, frappe.AuthenticationError)
 	return stored
 
 
-def remove_encrypted_password(doctype: str, name: str, fieldname: str = "password") -> None:
+def remove_encrypted_password(doctype: str, name: str, fieldname: str) -> None:
 	frappe.db.delete("__Auth", {"doctype": doctype, "name": name, "fieldname": fieldname})
 
 

@@ -45,18 +45,15 @@ DOCTYPES = [
 			field("extra", "JSON"),
 			field("constant", set_only_once=1),
 			field("boss", "Link", options="User"),
-			field("boss_name", fetch_from="boss.full_name"),
 			field("role", "Link", options="Role", ignore_user_permissions=1),
 			field("kind", "Link", options="DocType"),
 			field("target", "Dynamic Link", options="kind"),
-			field("secret", permlevel=1),
 			field("parts", "Table", options=PART),
 		],
 		"permissions": [
 			rule(ROLE, read=1, write=1, create=1, delete=1),
 			rule(OWNER_ROLE, read=1, write=1, create=1, if_owner=1),
 			rule("System Manager", read=1, write=1, create=1, delete=1),
-			rule("System Manager", read=1, write=1, permlevel=1),
 		],
 	},
 	{

@@ -105,11 +105,6 @@ def test_missing_dynamic_link():
 	assert thing(kind="User", target="Guest").insert().target == "Guest"
 
 
-def test_fetch_from_follows_the_link():
-	doc = thing(boss="Administrator").insert()
-	assert doc.boss_name == frappe.db.get_value("User", "Administrator", "full_name")
-
-
 def test_unique_field():
 	thing(code="one").insert()
 	frappe.db.savepoint("before_clash")
@@ -269,18 +264,6 @@ def test_single():
 
 def test_cached_doc_follows_writes():
 	doc = thing(notes="one").insert()
-	assert frappe.get_cached_value(THING, doc.name, "notes") == "one"
+	assert frappe.get_cached_doc(THING, doc.name).notes == "one"
 	frappe.db.set_value(THING, doc.name, "notes", "two")
 	assert frappe.get_cached_doc(THING, doc.name).notes == "two"
-	assert frappe.get_cached_value(THING, "nothing", "notes") is None
-
-
-def test_bulk_insert():
-	docs = [thing(title=f"bulk {i}", parts=[{"item": "p"}]) for i in range(3)]
-	for i, doc in enumerate(docs):
-		doc.name = f"bulk-{i}"
-		doc.parts[0].name, doc.parts[0].parent = f"bulk-part-{i}", doc.name
-	frappe.model.document.bulk_insert(THING, docs)
-	frappe.model.document.bulk_insert(THING, docs, ignore_duplicates=True)
-	assert frappe.db.count(THING, {"name": ["like", "bulk-%"]}) == 3
-	assert frappe.get_doc(THING, "bulk-1").owner == "Administrator"

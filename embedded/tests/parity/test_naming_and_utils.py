@@ -5,7 +5,7 @@ import re
 
 import frappe
 import pytest
-from frappe.model.naming import append_number_if_name_exists, make_autoname, parse_naming_series
+from frappe.model.naming import make_autoname, parse_naming_series
 from frappe.utils import (
 	add_days,
 	add_to_date,
@@ -60,8 +60,6 @@ def test_autoname_patterns():
 	doc = thing(title="T")
 	assert make_autoname("PX-.###", doc=doc) == "PX-001"
 	assert parse_naming_series(["A-", "{title}", "-", "##"], doc=doc) == "A-T-01"
-	assert append_number_if_name_exists("User", "Guest") == "Guest-1"
-	assert append_number_if_name_exists("User", "Parity") == "Parity"
 
 
 def test_names_that_are_refused():
@@ -175,7 +173,6 @@ def test_meta():
 	assert [df.fieldname for df in meta.get_table_fields()] == ["parts"]
 	assert {df.fieldname for df in meta.get_link_fields()} == {"boss", "role", "kind"}
 	assert meta.get_label("boss") == "Boss"
-	assert meta.get_title_field() == "title"
 	assert [df.fieldname for df in meta.get("fields", {"fieldtype": "Select"})] == ["status", "mood"]
 	with pytest.raises(frappe.DoesNotExistError):
 		frappe.get_meta("Parity Nothing")
