@@ -4,7 +4,6 @@
 import importlib
 import sys
 from types import SimpleNamespace
-from typing import Any
 
 from frappe import exceptions
 from frappe.exceptions import *
@@ -18,25 +17,20 @@ form_dict, request, response, message_log = map(local, ("form_dict", "request", 
 
 from frappe.messages import *
 from frappe.messages import _
-from frappe.access import *
 from frappe.documents import *
-from frappe import utils, query_builder, model, permissions, defaults, database
+from frappe import utils, query_builder, model, permissions, database
 from frappe.utils import redis_wrapper
-from frappe.model import create_new, db_query, document, meta, naming
+from frappe.model import db_query, document, meta, naming
 from frappe.permissions import get_roles
 
 
-def get_request_header(key: str, default: Any = None) -> Any:
-	return local.request.headers.get(key, default)
-
-
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str):
 	if name == "enqueue":
 		return importlib.import_module("frappe.utils.background_jobs").enqueue
 	raise exceptions.NotOfferedAttribute(f"frappe.{name}")
 
 
-def _refuse(fullname: str, path: Any, target: Any = None) -> None:
+def _refuse(fullname: str, path, target=None) -> None:
 	if fullname.startswith("frappe."):
 		raise exceptions.NotOfferedModule(fullname)
 

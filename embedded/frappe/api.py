@@ -1,10 +1,10 @@
 """Routes below `/api`: documents and whitelisted methods, in two versions."""
 
-from typing import Any
+import json
+import sys
 
 import frappe
 from frappe import _, client
-from frappe.utils.response import build_response, is_v2
 from werkzeug.exceptions import NotFound
 from werkzeug.routing import Map, Rule
 from werkzeug.wrappers import Request, Response
@@ -15,19 +15,17 @@ def handle(request: Request) -> Response:
 		endpoint, arguments = ROUTES.bind_to_environ(request.environ).match()
 	except NotFound:
 		raise frappe.DoesNotExistError from None
+	if "run_method" in frappe.local.form_dict:
+		raise frappe.NotOfferedError("The parameter run_method")
 	data = endpoint(**arguments)
-	if isinstance(data, Response):
-		return data
 	if data is not None:
 		frappe.local.response["message" if endpoint is call_method and not is_v2() else "data"] = data
 	return build_response("json")
 
 
-def call_method(method: str) -> Any:
+def call_method(method: str):
 	if method == "ping":
 		return "pong"
-	if not is_v2():
-		frappe.local.form_dict.cmd = method
 	path = frappe.get_hooks("override_whitelisted_methods", {}).get(method, [method])[-1]
 	try:
 		found = frappe.get_attr(path)
@@ -44,40 +42,67 @@ def call_method(method: str) -> Any:
 
 def list_documents(doctype: str) -> list[dict]:
 	sent = frappe.local.form_dict
-	size = sent.pop("limit", None) or 20
-	sent.update(doctype=doctype, limit_page_length=size if is_v2() else sent.get("limit_page_length", size))
-	return client.get_list(**sent)
+	size = sent.pop("limit", None) or sent.pop("limit_page_length", 20)
+	return client.get_list(**sent.update(doctype=doctype, limit_page_length=size))
 
 
-def create(doctype: str) -> Any:
+def create(doctype: str):
 	frappe.local.form_dict.pop("doctype", None)
 	return frappe.new_doc(doctype, **frappe.local.form_dict).insert()
 
 
-def read(doctype: str, name: str) -> Any:
-	if "run_method" in frappe.local.form_dict:
-		raise frappe.NotOfferedError("The parameter run_method")
-	return client.readable(doctype, name)
-
-
-def update(doctype: str, name: str) -> Any:
+def update(doctype: str, name: str):
 	frappe.local.form_dict.pop("flags", None)
-	doc = frappe.get_doc(doctype, name, for_update=True)
-	doc.update(frappe.local.form_dict)
-	return doc.save()
+	return frappe.get_doc(doctype, name, for_update=True).update(frappe.local.form_dict).save()
 
 
 def delete(doctype: str, name: str) -> str:
-	frappe.delete_doc(doctype, name, ignore_missing=False)
+	client.delete(doctype, name)
 	frappe.local.response["http_status_code"] = 202
 	return "ok"
 
 
-RULES = [("/<doctype>", "GET", list_documents), ("/<doctype>", "POST", create)]
-RULES += [("/<doctype>/<path:name>", verb, update) for verb in ("PUT", "PATCH")]
-RULES += [("/<doctype>/<path:name>", "GET", read), ("/<doctype>/<path:name>", "DELETE", delete)]
+def build_response(response_type: str) -> Response:
+	answer, messages = frappe.local.response, frappe.local.message_log
+	kind = answer.get("type") or response_type
+	if kind != "json":
+		raise frappe.NotOfferedError(f"A response of type {kind}")
+	if not answer.get("docs"):
+		answer.pop("docs", None)
+	if messages:
+		texts = json.dumps([json.dumps(entry) for entry in messages])
+		answer |= {"messages": messages} if is_v2() else {"_server_messages": texts}
+	status = answer.pop("http_status_code", None) or 200
+	body = json.dumps(answer, default=frappe.json_handler, separators=(",", ":"))
+	return Response(body, status=status, mimetype="application/json")
+
+
+def report_error(status_code: int) -> Response:
+	"""The body for the exception being handled, in the form of the API version that was called."""
+	kind, error, _trace = sys.exc_info()
+	shown = status_code != 404 and frappe.db.get_single_value("System Settings", "allow_error_traceback")
+	trace, answer = frappe.get_traceback() if shown else "", frappe._dict(http_status_code=status_code)
+	if is_v2():
+		answer.errors = [{"type": kind.__name__, "message": str(error), "exception": trace}]
+	else:
+		answer.exc_type = kind.__name__
+		if trace:
+			answer.update(exception=trace.splitlines()[-1], exc=json.dumps([trace]))
+	frappe.local.response = answer
+	return build_response("json")
+
+
+def is_v2() -> bool:
+	return frappe.local.request.path.startswith("/api/v2/")
+
+
 ROUTES = Map(strict_slashes=False, merge_slashes=False)
 for version, documents in {"": "resource", "/v1": "resource", "/v2": "document"}.items():
+	many, one = f"/api{version}/{documents}/<doctype>", f"/api{version}/{documents}/<doctype>/<path:name>"
 	ROUTES.add(Rule(f"/api{version}/method/<method>", endpoint=call_method))
-	for rest, verb, endpoint in RULES:
-		ROUTES.add(Rule(f"/api{version}/{documents}{rest}", methods=[verb], endpoint=endpoint))
+	ROUTES.add(Rule(many, methods=["GET"], endpoint=list_documents))
+	ROUTES.add(Rule(one, methods=["GET"], endpoint=client.readable))
+	if version != "/v2":
+		ROUTES.add(Rule(many, methods=["POST"], endpoint=create))
+		ROUTES.add(Rule(one, methods=["PUT"], endpoint=update))
+		ROUTES.add(Rule(one, methods=["DELETE"], endpoint=delete))

@@ -5,9 +5,6 @@ from collections.abc import Callable, Iterable
 
 import frappe
 import frappe.api
-from frappe.utils import get_site_name
-from frappe.utils.password import get_decrypted_password
-from frappe.utils.response import report_error
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import run_simple
 from werkzeug.wrappers import Request, Response
@@ -17,7 +14,7 @@ def application(environ: dict, start_response: Callable) -> Iterable[bytes]:
 	try:
 		response = _answer(Request(environ))
 	except Exception as error:
-		response = handle_exception(error)
+		response = _handle_exception(error)
 	finally:
 		frappe.destroy()
 	return response(environ, start_response)
@@ -25,9 +22,9 @@ def application(environ: dict, start_response: Callable) -> Iterable[bytes]:
 
 def _answer(request: Request) -> Response:
 	frappe.local.request = request
-	frappe.init(request.headers.get("X-Frappe-Site-Name") or get_site_name(request.host), force=True)
+	frappe.init(request.headers.get("X-Frappe-Site-Name") or request.host.split(":")[0], force=True)
 	frappe.connect(set_admin_as_user=False)
-	validate_auth()
+	frappe.set_user(_user(request.headers.get("Authorization", "")))
 	body = request.get_data(as_text=True)
 	sent = frappe.parse_json(body) if body and request.is_json else {**request.args, **request.form}
 	if not isinstance(sent, dict):
@@ -41,29 +38,28 @@ def _answer(request: Request) -> Response:
 	return response
 
 
-def validate_auth() -> None:
-	"""The request's user is the owner of the API key that it shows, or a guest if it shows nothing."""
-	frappe.set_user("Guest")
-	kind, _space, token = frappe.get_request_header("Authorization", "").partition(" ")
+def _user(authorization: str) -> str:
+	"""The owner of the API key that the request shows, or a guest if it shows nothing."""
+	kind, _space, token = authorization.partition(" ")
 	if kind.lower() not in ("", "token"):
 		raise frappe.NotOfferedError(f"Authorization by {kind}")
-	if kind:
-		key, _colon, secret = token.partition(":")
-		user = key and frappe.db.get_value("User", {"api_key": key, "enabled": 1})
-		if not user or secret != get_decrypted_password("User", user, "api_secret", raise_exception=False):
-			raise frappe.AuthenticationError
-		frappe.set_user(user)
+	key, _colon, secret = token.partition(":")
+	user = key and frappe.db.get_value("User", {"api_key": key, "enabled": 1})
+	stored = user and frappe.db.get_value("__Auth", {"name": user}, "password", order_by=None)
+	if kind and not (stored and secret == stored):
+		raise frappe.AuthenticationError
+	return user or "Guest"
 
 
-def handle_exception(error: Exception) -> Response:
+def _handle_exception(error: Exception) -> Response:
 	code = error.code if isinstance(error, HTTPException) else getattr(error, "http_status_code", 500)
 	# The answer reads settings, so an aborted transaction must go first; what broke is kept for people.
 	with contextlib.suppress(Exception):
 		frappe.db.rollback()
 		if code >= 500:
-			frappe.log_error(title=str(error)[:140] or type(error).__name__)
+			frappe.log_error(title=str(error) or type(error).__name__)
 			frappe.db.commit()
-	return report_error(code)
+	return frappe.api.report_error(code)
 
 
 def serve(port: int, site: str, host: str) -> None:

@@ -4,7 +4,6 @@ import ast
 import json
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
 
 import click
 import frappe.app
@@ -12,13 +11,12 @@ from click import argument, confirmation_option, option
 from frappe import installer
 from frappe.migrate import SiteMigration
 from frappe.utils.background_jobs import start_worker
-from frappe.utils.response import json_handler
 from frappe.utils.scheduler import start_scheduler
 
 
 def pass_context(f: Callable) -> Callable:
 	@wraps(f)
-	def run(ctx: click.Context, *args: Any, **kwargs: Any) -> Any:
+	def run(ctx: click.Context, *args, **kwargs):
 		try:
 			return f(frappe._dict(ctx.obj), *args, **kwargs)
 		except (frappe.SiteNotSpecifiedError, frappe.IncorrectSitePath) as error:
@@ -45,7 +43,7 @@ def _named(function: Callable) -> Callable:
 
 
 def _connected(function: Callable) -> Callable:
-	def run(site: str, **options: Any) -> None:
+	def run(site: str, **options) -> None:
 		frappe.init(site)
 		frappe.connect()
 		try:
@@ -57,26 +55,19 @@ def _connected(function: Callable) -> Callable:
 	return _named(run)
 
 
-def new_site(site: str, apps: tuple[str, ...], admin_password: str | None, **options: Any) -> None:
-	installer._new_site(site=site, **options)
-	for app in apps:
-		installer.install_app(app)
-	frappe.destroy()
-
-
 def execute(method: str, arguments: str, kwargs: str) -> None:
 	if answer := frappe.get_attr(method)(*ast.literal_eval(arguments), **ast.literal_eval(kwargs)):
-		click.echo(json.dumps(answer, default=json_handler))
+		click.echo(json.dumps(answer, default=frappe.json_handler))
 
 
 def set_config(site: str, key: str, value: str, for_all: bool, parse: bool) -> None:
 	path = "common_site_config.json" if for_all else f"{site}/site_config.json"
-	config = {**frappe.get_file_json(path), key: ast.literal_eval(value) if parse else value}
-	with open(path, "w") as file:
-		json.dump(config, file, indent=1, sort_keys=True)
+	installer.write_json(
+		path, {**frappe.get_file_json(path), key: ast.literal_eval(value) if parse else value}
+	)
 
 
-SITE, FLAG = argument("site"), {"is_flag": True}
+FLAG = {"is_flag": True}
 ROOT = (option("--db-root-username", default="postgres"), option("--db-root-password", default=""))
 # an administrator's password is taken because bench takes it: there is no login with passwords here
 NEW = (option("--db-name"), option("--install-app", "apps", multiple=True), option("--admin-password"))
@@ -85,8 +76,7 @@ REMOVE = (option("--no-backup", **FLAG), confirmation_option(prompt="Remove the 
 SET = (argument("key"), argument("value"), option("-g", "--global", "for_all", **FLAG))
 SERVE = (option("--port", default=8000), option("--host", default="127.0.0.1"))
 commands = [
-	_command("new-site", new_site, SITE, *ROOT, *NEW, option("--force", **FLAG)),
-	_command("drop-site", installer.drop_site, SITE, *ROOT),
+	_command("new-site", installer.new_site, argument("site"), *ROOT, *NEW, option("--force", **FLAG)),
 	_command("install-app", _connected(installer.install_app), argument("name")),
 	_command("uninstall-app", _connected(installer.remove_app), argument("app_name"), *REMOVE),
 	_command("list-apps", _connected(lambda: click.echo("\n".join(frappe.get_installed_apps())))),

@@ -18,7 +18,7 @@ class NotOfferedModule(NotOfferedError, ModuleNotFoundError):
 
 # base, status (0: that of the base, or none), classes
 CLASSES = """
-Exception 0 QueryDeadlockError QueryTimeoutError TooManyWritesError SiteNotSpecifiedError
+Exception 0 QueryDeadlockError QueryTimeoutError SiteNotSpecifiedError
 Exception 401 AuthenticationError
 Exception 403 PermissionError
 Exception 409 NameError
@@ -29,8 +29,9 @@ ValidationError 404 DoesNotExistError IncorrectSitePath
 ValidationError 429 RateLimitExceededError
 ValidationError 503 QueueOverloaded
 ValidationError 0 AppNotInstalledError CannotChangeConstantError CharacterLengthExceededError DataError
-ValidationError 0 InvalidColumnName InvalidEmailAddressError LinkExistsError LinkValidationError
-ValidationError 0 MandatoryError NonNegativeError TimestampMismatchError UniqueValidationError
+ValidationError 0 DocumentLockedError InvalidColumnName InvalidEmailAddressError LinkExistsError
+ValidationError 0 LinkValidationError MandatoryError NonNegativeError TimestampMismatchError
+ValidationError 0 UniqueValidationError
 """
 for _base, _status, *_names in map(str.split, CLASSES.strip().splitlines()):
 	_parent = globals().get(_base) or getattr(builtins, _base)

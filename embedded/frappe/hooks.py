@@ -1,3 +1,1 @@
 """The framework's own hooks: none."""
-
-app_name = "frappe"

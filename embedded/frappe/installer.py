@@ -3,42 +3,36 @@
 import json
 import os
 import secrets
-import shutil
 
 import frappe
 from frappe.core.doctype.scheduled_job_type.scheduled_job_type import sync_jobs
-from frappe.database import bootstrap_database, drop_user_and_database, setup_database
-from frappe.migrate import run_hooks, run_patches, sync_fixtures
-from frappe.model.sync import sync_for
+from frappe.database import bootstrap_database, setup_database
+from frappe.migrate import run_hooks, run_patches, sync_fixtures, sync_for
 
 
-def _new_site(
-	db_name: str | None, site: str, db_root_username: str, db_root_password: str, force: bool = False
+def new_site(
+	site: str, db_name, db_root_username, db_root_password, apps, force: bool, admin_password: str | None
 ) -> None:
-	"""Leaves the new site's context open, as Administrator."""
 	if os.path.exists(f"{site}/site_config.json") and not force:
 		raise SystemExit(f"Site {site} already exists")
 	db_name = db_name or f"_{secrets.token_hex(8)}"
 	config = {"db_name": db_name, "db_type": "postgres", "db_password": secrets.token_urlsafe(16)}
 	frappe.init(site, new_site=True, force=True)
-	root = {"host": frappe.conf.db_host, "port": frappe.conf.db_port}
-	root |= {"root_login": db_root_username, "root_password": db_root_password}
-	setup_database(db_name, config["db_password"], force=force, **root)
 	frappe.local.conf.update(config)
+	setup_database(frappe.conf, db_root_username, db_root_password, force)
 	frappe.connect()
 	bootstrap_database()
-	# Written last: a site that has a configuration is a whole site.
+	# Written after that: a site that has a configuration is a whole site.
 	os.makedirs(site, exist_ok=True)
-	with open(f"{site}/site_config.json", "w") as file:
-		json.dump(config, file, indent=1, sort_keys=True)
-
-
-def drop_site(site: str, db_root_username: str, db_root_password: str) -> None:
-	frappe.init(site)
-	conf, root = frappe.local.conf, {"root_login": db_root_username, "root_password": db_root_password}
-	drop_user_and_database(conf.db_name, host=conf.db_host, port=conf.db_port, **root)
+	write_json(f"{site}/site_config.json", config)
+	for app in apps:
+		install_app(app)
 	frappe.destroy()
-	shutil.rmtree(site)
+
+
+def write_json(path: str, values: dict) -> None:
+	with open(path, "w") as file:
+		json.dump(values, file, indent=1, sort_keys=True)
 
 
 def install_app(name: str) -> None:
@@ -53,7 +47,7 @@ def install_app(name: str) -> None:
 	run_hooks("before_install", name)
 	for module in frappe.get_module_list(name):
 		frappe.get_doc({"doctype": "Module Def", "app_name": name, "module_name": module}).insert()
-	sync_for(name, reset_permissions=True)
+	sync_for(name)
 	frappe.db.set_global("installed_apps", json.dumps([*frappe.get_installed_apps(), name]))
 	frappe.db.commit()
 	frappe.clear_cache()

@@ -5,8 +5,7 @@ import os
 import sys
 import traceback
 from contextlib import suppress
-from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import frappe
 import redis
@@ -21,14 +20,14 @@ def bold(text: str) -> str:
 	return f"<strong>{text}</strong>"
 
 
-def msgprint(msg: Any, title: str = "Message", raise_exception: Any = None, **look: Any) -> None:
+def msgprint(msg: str, title: str = "Message", raise_exception=None, **look) -> None:
 	look |= {"raise_exception": 1, "indicator": "red"} if raise_exception else {}
 	local.message_log.append(frappe._dict(message=msg, title=title, **look))
 	if raise_exception:
 		raise (frappe.ValidationError if raise_exception is True else raise_exception)(msg)
 
 
-def throw(msg: Any, exc: Any = True, title: str = "Message") -> NoReturn:
+def throw(msg: str, exc=True, title: str = "Message") -> NoReturn:
 	msgprint(msg, title, exc or True)
 
 
@@ -40,18 +39,14 @@ def get_message_log() -> list[dict]:
 	return list(local.message_log)
 
 
-def clear_last_message() -> None:
-	local.message_log = local.message_log[:-1]
-
-
 def get_traceback() -> str:
 	return traceback.format_exc() if sys.exc_info()[0] else ""
 
 
-def log_error(title: str = "Error", message: str = "") -> Any:
+def log_error(title: str = "Error", message: str = ""):
 	if message and "\n" in title:
 		title, message = message, title
-	log = {"doctype": "Error Log", "method": title, "error": str(message or get_traceback())}
+	log = {"doctype": "Error Log", "method": title[:140], "error": str(message or get_traceback())}
 	return frappe.get_doc(log).insert(ignore_permissions=True)
 
 
@@ -65,20 +60,18 @@ def logger(module: str = "frappe") -> logging.Logger:
 	return found
 
 
-def publish_realtime(event: str, message: dict, after_commit: bool = False, **where: Any) -> None:
+def publish_realtime(
+	event: str, message: dict, room=None, user=None, doctype=None, docname=None, after_commit: bool = False
+) -> None:
 	"""Publishes on Redis as Frappe does; the embedded site has no server that listens."""
-	room = f"doctype:{message['doctype']}" if event == "list_update" else _room(**where)
-	emit = partial(_emit, {"event": event, "message": message, "room": room, "namespace": local.site})
-	frappe.db.after_commit.add(emit) if after_commit else emit()
-
-
-def _room(room: Any = None, user: Any = None, doctype: Any = None, docname: Any = None) -> str:
-	document = f"doc:{doctype}/{docname}" if doctype and docname else "all"
-	return room or (f"user:{user}" if user else document)
-
-
-def _emit(envelope: dict) -> None:
 	from frappe.utils.background_jobs import get_redis_conn
 
-	with suppress(redis.exceptions.ConnectionError):
-		get_redis_conn().publish("events", frappe.as_json(envelope))
+	found = f"user:{user}" if user else f"doc:{doctype}/{docname}" if doctype and docname else "all"
+	room = f"doctype:{message['doctype']}" if event == "list_update" else room or found
+	envelope = {"event": event, "message": message, "room": room, "namespace": local.site}
+
+	def emit() -> None:
+		with suppress(redis.exceptions.ConnectionError):
+			get_redis_conn().publish("events", frappe.as_json(envelope))
+
+	frappe.db.after_commit.add(emit) if after_commit else emit()

@@ -1,7 +1,5 @@
 """Who may do what: roles, ownership, User Permissions and the hooks of apps."""
 
-from typing import Any
-
 import frappe
 from frappe import _
 
@@ -11,7 +9,7 @@ AUTOMATIC_ROLES = ("Guest", "All", "Desk User", "Administrator")
 
 
 def has_permission(
-	doctype: str, ptype: str = "read", doc: Any = None, user: str | None = None, throw: bool = False
+	doctype: str, ptype: str = "read", doc=None, user: str | None = None, throw: bool = False
 ) -> bool:
 	user, meta = user or frappe.session.user, frappe.get_meta(doctype)
 	if user == "Administrator":
@@ -24,12 +22,11 @@ def has_permission(
 	else:
 		granted = get_role_permissions(meta, user=user)
 	if throw and not granted.get(ptype):
-		frappe.flags.error_message = _("You have no permission for {0}").format(doctype)
-		raise frappe.PermissionError
+		raise frappe.PermissionError(_("You have no permission for {0}").format(doctype))
 	return bool(granted.get(ptype))
 
 
-def get_doc_permissions(doc: Any, user: str | None = None, ptype: str | None = None) -> dict:
+def get_doc_permissions(doc, user: str | None = None, ptype: str | None = None) -> dict:
 	user = user or frappe.session.user
 	hooks = frappe.get_hooks("has_permission", {})
 	# the rule of v16: every hook must answer with something true
@@ -44,7 +41,7 @@ def get_doc_permissions(doc: Any, user: str | None = None, ptype: str | None = N
 	return {**if_owner, "create": 0} if is_owner else {}
 
 
-def get_role_permissions(doctype_meta: Any, user: str | None = None, is_owner: bool = False) -> dict:
+def get_role_permissions(doctype_meta, user: str | None = None, is_owner: bool = False) -> dict:
 	meta = frappe.get_meta(doctype_meta) if isinstance(doctype_meta, str) else doctype_meta
 	user = user or frappe.session.user
 	if user == "Administrator":
@@ -70,18 +67,14 @@ def get_user_permissions(user: str | None = None) -> dict:
 	return {} if user in frappe.STANDARD_USERS else found
 
 
-def _has_user_permission(doc: Any, user: str) -> bool:
+def _has_user_permission(doc, user: str) -> bool:
 	granted = get_user_permissions(user)
 	links = [(doc.doctype, doc.name)]
 	for row in (doc, *doc.get_all_children()):
 		fields = [df for df in row.meta.get_link_fields() if not df.ignore_user_permissions]
 		links += [(df.options, row.get(df.fieldname)) for df in fields if row.get(df.fieldname)]
-	for doctype, name in links:
-		allowed = get_allowed_docs(granted, doctype, doc.doctype)
-		if allowed and name not in allowed:
-			frappe.flags.error_message = _("You have no access to {0} {1}").format(doctype, name)
-			return False
-	return True
+	allowed = [(get_allowed_docs(granted, doctype, doc.doctype), name) for doctype, name in links]
+	return all(not names or name in names for names, name in allowed)
 
 
 def get_allowed_docs(granted: dict, doctype: str, applicable_for: str) -> list[str]:
@@ -99,10 +92,3 @@ def get_roles(user: str | None = None) -> list[str]:
 	roles = frappe.db.get_values("Has Role", filters, "role", order_by=None, pluck=True)
 	is_system_user = frappe.db.get_value("User", user, "user_type") == "System User"
 	return [*roles, "All", "Guest", *(["Desk User"] if is_system_user else [])]
-
-
-def can_export(doctype: str, raise_exception: bool = False) -> bool:
-	allowed = "System Manager" in frappe.get_roles() or bool(get_role_permissions(doctype)["export"])
-	if not allowed and raise_exception:
-		raise frappe.PermissionError(f"You may not export {doctype}")
-	return allowed

@@ -1,8 +1,4 @@
-"""Creates, fills and drops the database of a site."""
-
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+"""Creates and fills the database of a site."""
 
 import frappe
 import psycopg2
@@ -19,7 +15,6 @@ create index singles_doctype_field_index on "tabSingles" (doctype, field);
 create table "__Auth" (doctype varchar(140), name varchar(255), fieldname varchar(140), password text,
 	primary key (doctype, name, fieldname))
 """
-SPECIAL = ("DocType", "DocField", "DocPerm", "DocType Action", "DocType Link", "DocType State")
 ROLES = {"Administrator": 1, "System Manager": 1, "Desk User": 1, "All": 0, "Guest": 0}
 RECORDS = [{"doctype": "Role", "name": r, "role_name": r, "desk_access": desk} for r, desk in ROLES.items()]
 for _user, _kind in (("Administrator", "System User"), ("Guest", "Website User")):
@@ -28,38 +23,20 @@ for _user, _kind in (("Administrator", "System User"), ("Guest", "Website User")
 SETTINGS = {"time_zone": "Asia/Kolkata", "language": "en", "allow_error_traceback": 1}
 
 
-@contextmanager
-def savepoint(catch: type[BaseException] | tuple[type[BaseException], ...] = Exception) -> Iterator[None]:
-	name = f"savepoint_{frappe.generate_hash(length=10)}"
-	frappe.db.savepoint(name)
-	try:
-		yield
-	except catch:
-		frappe.db.rollback(save_point=name)
-	else:
-		frappe.db.release_savepoint(name)
-
-
-def _as_root(statements: tuple, names: dict, root_login: str, root_password: Any, **where: Any) -> None:
-	connection = psycopg2.connect(user=root_login, password=root_password, dbname="postgres", **where)
+def setup_database(conf: frappe._dict, root_login: str, root_password: str, force: bool) -> None:
+	names = {"name": sql.Identifier(conf.db_name), "password": sql.Literal(conf.db_password)}
+	where = {"host": conf.db_host, "port": conf.db_port, "dbname": "postgres"}
+	connection = psycopg2.connect(user=root_login, password=root_password, **where)
 	connection.autocommit = True
-	for statement in statements:
+	for statement in (*DROP, *CREATE) if force else CREATE:
 		connection.cursor().execute(sql.SQL(statement).format(**names))
 	connection.close()
 
 
-def drop_user_and_database(db_name: str, **root: Any) -> None:
-	_as_root(DROP, {"name": sql.Identifier(db_name)}, **root)
-
-
-def setup_database(db_name: str, db_password: str, force: bool = False, **root: Any) -> None:
-	names = {"name": sql.Identifier(db_name), "password": sql.Literal(db_password)}
-	_as_root((*DROP, *CREATE) if force else CREATE, names, **root)
-
-
 def bootstrap_database() -> None:
 	"""The tables and records that every site starts from."""
-	from frappe.model.sync import sync_for
+	from frappe.migrate import sync_for
+	from frappe.model.meta import SPECIAL
 
 	frappe.flags.in_install, frappe.flags.in_install_db = "frappe", True
 	frappe.clear_cache()

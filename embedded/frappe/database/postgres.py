@@ -2,7 +2,6 @@
 
 import itertools
 import re
-from typing import Any
 
 import frappe
 import psycopg2
@@ -10,7 +9,8 @@ from frappe.database import sequence
 from frappe.database.schema import TYPE_MAP, updatedb
 from frappe.database.values import Values
 from frappe.utils import CallbackManager
-from psycopg2 import errorcodes, extensions
+from psycopg2 import extensions
+from psycopg2.errors import DeadlockDetected, LockNotAvailable, QueryCanceled, UniqueViolation
 
 _float = extensions.new_type(extensions.DECIMAL.values, "FLOAT", lambda v, _: None if v is None else float(v))
 extensions.register_type(_float)
@@ -23,7 +23,7 @@ REWRITES = (("`", '"'), (r"(?i)\bifnull\(", "coalesce("))
 REWRITES += ((r"([=><]+)\s*([+-]?\d+)(\.0)?(?![a-zA-Z.\d])", r"\1 '\2'"),)
 
 
-def modify_query(query: Any) -> str:
+def modify_query(query) -> str:
 	"""SQL written for both databases; literals stay as they are."""
 	parts = LITERAL.split(str(query).strip())
 	for pattern, replacement in REWRITES:
@@ -31,22 +31,13 @@ def modify_query(query: Any) -> str:
 	return "".join(parts)
 
 
-def _has_code(*codes: str, text: str = "") -> staticmethod:
-	return staticmethod(lambda e: getattr(e, "pgcode", None) in codes and text in str(e))
-
-
 class PostgresDatabase(Values):
-	MAX_WRITES_PER_TRANSACTION = 200_000
-	db_type, type_map, TableMissingError = "postgres", TYPE_MAP, psycopg2.ProgrammingError
+	db_type, type_map = "postgres", TYPE_MAP
 	updatedb = staticmethod(updatedb)
 	create_sequence = staticmethod(sequence.create_sequence)
 	get_next_sequence_val = staticmethod(sequence.get_next_val)
-	set_next_sequence_val = staticmethod(sequence.set_next_val)
-	is_deadlocked = _has_code(errorcodes.DEADLOCK_DETECTED)
-	is_timedout = _has_code(errorcodes.QUERY_CANCELED, errorcodes.LOCK_NOT_AVAILABLE)
-	is_duplicate_entry = _has_code(errorcodes.UNIQUE_VIOLATION)
-	is_primary_key_violation = _has_code(errorcodes.UNIQUE_VIOLATION, text="_pkey")
-	is_unique_key_violation = _has_code(errorcodes.UNIQUE_VIOLATION, text="_key")
+	is_primary_key_violation = staticmethod(lambda e: isinstance(e, UniqueViolation) and "_pkey" in str(e))
+	is_unique_key_violation = staticmethod(lambda e: isinstance(e, UniqueViolation) and "_key" in str(e))
 
 	def __init__(self, conf: frappe._dict):
 		self.conf, self._conn, self._cursor = conf, None, None
@@ -54,12 +45,12 @@ class PostgresDatabase(Values):
 		self.before_commit, self.after_commit = CallbackManager(), CallbackManager()
 		self.before_rollback, self.after_rollback = CallbackManager(), CallbackManager()
 
-	def __getattr__(self, name: str) -> Any:
+	def __getattr__(self, name: str):
 		raise frappe.NotOfferedAttribute(f"frappe.db.{name}")
 
 	def connect(self) -> None:
-		name, password, host, port = map(self.conf.get, ("db_name", "db_password", "db_host", "db_port"))
-		self._conn = psycopg2.connect(user=name, dbname=name, host=host, port=port, password=password)
+		conf, login = self.conf, {"user": self.conf.db_name, "password": self.conf.db_password}
+		self._conn = psycopg2.connect(dbname=conf.db_name, host=conf.db_host, port=conf.db_port, **login)
 		self._conn.set_isolation_level(extensions.ISOLATION_LEVEL_REPEATABLE_READ)
 		self._cursor = self._conn.cursor()
 
@@ -68,15 +59,11 @@ class PostgresDatabase(Values):
 			self._conn.close()
 			self._conn = self._cursor = None
 
-	def sql(
-		self, query: Any, values: Any = (), as_dict: bool = False, as_list: bool = False, pluck: bool = False
-	) -> Any:
+	def sql(self, query, values=(), as_dict: bool = False, as_list: bool = False, pluck: bool = False):
 		if not self._conn:
 			self.connect()
 		query = modify_query(query)
 		self.transaction_writes += query.lower().startswith(("update", "insert", "delete"))
-		if self.transaction_writes > self.MAX_WRITES_PER_TRANSACTION:
-			raise frappe.TooManyWritesError(frappe._("Too many changes in one transaction"))
 		self._execute(query, values if isinstance(values, tuple | list | dict | None) else (values,))
 		if not self._cursor.description:
 			return ()
@@ -88,16 +75,18 @@ class PostgresDatabase(Values):
 			return [row[0] for row in rows]
 		return list(map(list, rows)) if as_list else rows
 
-	def _execute(self, query: str, values: Any) -> None:
+	def _execute(self, query: str, values) -> None:
 		if "\0" in query:
 			raise ValueError("SQL cannot contain NUL characters")
 		try:
 			self._cursor.execute(query, values or None)
-		except psycopg2.Error as e:
-			timed_out = frappe.QueryTimeoutError if self.is_timedout(e) else None
-			if known := frappe.QueryDeadlockError if self.is_deadlocked(e) else timed_out:
-				raise known(e) from e
-			raise
+		except DeadlockDetected as e:
+			raise frappe.QueryDeadlockError(e) from e
+		except (QueryCanceled, LockNotAvailable) as e:
+			raise frappe.QueryTimeoutError(e) from e
+
+	def multisql(self, sql_dict: dict[str, str], values=None, **options):
+		return self.sql(sql_dict[self.db_type], values, **options)
 
 	def sql_ddl(self, query: str) -> None:
 		self.commit()
@@ -136,12 +125,11 @@ class PostgresDatabase(Values):
 		return self.sql("select to_regclass(%s) is not null", f'"tab{doctype}"')[0][0]
 
 	def get_table_columns(self, doctype: str) -> list[str]:
-		query = "select column_name from information_schema.columns where table_name = %s"
-		table = f"tab{doctype}"
-		columns = frappe.cache.hget("table_columns", table, lambda: self.sql(query, table, pluck=True))
-		if not columns:
-			raise self.TableMissingError("DocType", doctype)
-		return columns
+		query, key = (
+			"select column_name from information_schema.columns where table_name = %s",
+			f"tab{doctype}",
+		)
+		return frappe.cache.get_value(f"table_columns::{doctype}", lambda: self.sql(query, key, pluck=True))
 
 	def has_column(self, doctype: str, column: str) -> bool:
 		return column in self.get_table_columns(doctype)
@@ -156,14 +144,13 @@ class PostgresDatabase(Values):
 		name, listed = index_name or "_".join([*columns, "index"]), ", ".join(f'"{c}"' for c in columns)
 		self.sql_ddl(f'create index if not exists "{name}" on "tab{doctype}" ({listed})')
 
-	def add_unique(self, doctype: str, fields: Any, constraint_name: str | None = None) -> None:
-		fields = [fields] if isinstance(fields, str) else fields
+	def add_unique(self, doctype: str, fields: list[str], constraint_name: str | None = None) -> None:
 		name = constraint_name or "_".join(["unique", *fields])
 		if not self.has_index(f"tab{doctype}", name):
 			self.sql_ddl(f'alter table "tab{doctype}" add constraint {name} unique ({", ".join(fields)})')
 
 	def bulk_insert(
-		self, doctype: str, fields: Any, values: Any, ignore_duplicates: bool = False, chunk_size: int = 10000
+		self, doctype: str, fields, values, ignore_duplicates: bool = False, chunk_size: int = 10000
 	) -> None:
 		query, rows = frappe.qb.into(doctype).columns(*fields), iter(values)
 		query = query.on_conflict().do_nothing() if ignore_duplicates else query

@@ -1,14 +1,13 @@
 """Makes and alters the table of a DocType."""
 
 import zlib
-from typing import Any
 
 import frappe
 from frappe.utils.data import cint, flt
 
 KINDS = {
 	("varchar", "140"): "Data,Link,Dynamic Link,Select,Read Only,Autocomplete",
-	("text", None): "Small Text,Text,Long Text,Text Editor,Code,Password,Attach Image",
+	("text", None): "Small Text,Text,Long Text,Text Editor,Code,Attach Image",
 	("decimal", "21,9"): "Currency,Float,Percent",
 }
 TYPE_MAP = {name: kind for kind, names in KINDS.items() for name in names.split(",")}
@@ -23,7 +22,7 @@ PARENT = frappe._dict(fieldname="parent", fieldtype="Data", search_index=1)
 OPTIONAL = ", _user_tags text, _comments text, _assign text, _liked_by text"
 
 
-def _column(df: Any) -> tuple[str, str]:
+def _column(df) -> tuple[str, str]:
 	"""The type of a field's column, and its default."""
 	if df.fieldtype not in TYPE_MAP:
 		raise frappe.NotOfferedError(f"the field type {df.fieldtype}")
@@ -37,13 +36,13 @@ def _column(df: Any) -> tuple[str, str]:
 	return f"{kind}({size})" if size else kind, default
 
 
-def updatedb(doctype: str, meta: Any = None) -> None:
+def updatedb(doctype: str, meta=None) -> None:
 	meta, table = meta or frappe.get_meta(doctype, cached=False), f'"tab{doctype}"'
 	if meta.issingle:
 		return
 	frappe.db.commit()
 	frappe.db.sql(f"create table if not exists {table} ({STANDARD}{CHILD if meta.istable else OPTIONAL})")
-	frappe.cache.hdel("table_columns", f"tab{doctype}")
+	frappe.cache.delete_value(f"table_columns::{doctype}")
 	existing = frappe.db.get_table_columns(doctype)
 	fields = [df for df in meta.fields if df.fieldtype not in WITHOUT_COLUMN]
 	for df in [*fields, PARENT] if meta.istable else fields:
@@ -56,5 +55,5 @@ def updatedb(doctype: str, meta: Any = None) -> None:
 			index = f"{df.fieldname[:48]}_{zlib.crc32(doctype.encode()):08x}_{'key' if df.unique else 'idx'}"
 			what = f"{'unique ' if df.unique else ''}index if not exists"
 			frappe.db.sql(f'create {what} "{index}" on {table} ({name})')
-	frappe.cache.hdel("table_columns", f"tab{doctype}")
+	frappe.cache.delete_value(f"table_columns::{doctype}")
 	frappe.db.commit()

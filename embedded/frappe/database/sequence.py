@@ -13,8 +13,3 @@ def create_sequence(doctype_name: str, *, slug: str = SLUG, check_not_exists: bo
 
 def get_next_val(doctype_name: str, slug: str = SLUG) -> int:
 	return frappe.db.sql("select nextval(%s)", frappe.scrub(doctype_name + slug))[0][0]
-
-
-def set_next_val(doctype_name: str, next_val: int, *, slug: str = SLUG, is_val_used: bool = False) -> None:
-	name = frappe.scrub(doctype_name + slug)
-	frappe.db.sql(f"select setval('{name}', {int(next_val)}, {is_val_used})")

@@ -3,12 +3,9 @@
 import operator
 import re
 from contextlib import suppress
-from functools import partialmethod
-from typing import Any
 
 import frappe
-from frappe.database.utils import FallBackDateTimeStr
-from frappe.utils.data import DATETIME_FORMAT, cast, get_datetime, getdate, now
+from frappe.utils.data import cast, now
 from psycopg2.errors import UndefinedTable
 from pypika.functions import Count
 from pypika.queries import QueryBuilder
@@ -20,11 +17,11 @@ OPERATORS |= {"not like": Term.not_like, "between": lambda field, value: field.b
 OPERATORS["is"] = lambda field, value: field.isnotnull() if value.lower() == "set" else field.isnull()
 
 
-def _where(query: QueryBuilder, filters: Any) -> QueryBuilder:
+def _where(query: QueryBuilder, filters) -> QueryBuilder:
 	if isinstance(filters, str | int):
 		filters = {"name": str(filters)}
 	if isinstance(filters, dict):
-		filters = [(f, *v) if isinstance(v, list | tuple) else (f, v) for f, v in filters.items()]
+		filters = [(f, *v) if isinstance(v, list | tuple) else (f, "=", v) for f, v in filters.items()]
 	elif filters and all(isinstance(entry, str | int) for entry in filters):
 		filters = [("name", "in", filters)]
 	for entry in filters or ():
@@ -32,10 +29,7 @@ def _where(query: QueryBuilder, filters: Any) -> QueryBuilder:
 	return query
 
 
-def _condition(field: str, *comparison: Any) -> Criterion:
-	if len(comparison) == 3:
-		raise frappe.NotOfferedError(f"a filter on {field} in frappe.db")
-	op, value = ("=", *comparison) if len(comparison) == 1 else comparison
+def _condition(field: str, op: str, value) -> Criterion:
 	if re.search(r"\W", field):
 		frappe.throw(frappe._("{0} is no field to filter by").format(field))
 	if op.lower() not in OPERATORS:
@@ -56,28 +50,24 @@ def _end(query, order_by="modified", limit=None, for_update=False, skip_locked=F
 	return query.for_update(skip_locked=skip_locked, nowait=not wait) if for_update else query
 
 
-def _updates(field, value, update_modified=True, modified=None, modified_by=None) -> dict:
+def _updates(field, value, update_modified: bool = True) -> dict:
 	updates = dict(field) if isinstance(field, dict) else {field: value}
-	stamp = {"modified": modified or now(), "modified_by": modified_by or frappe.session.user}
-	return updates | stamp if update_modified else updates
+	return updates | {"modified": now(), "modified_by": frappe.session.user} if update_modified else updates
 
 
 class Values:
-	def get_value(self, doctype: str, filters: Any = None, fieldname: Any = "name", **options: Any) -> Any:
+	def get_value(self, doctype: str, filters=None, fieldname="name", **options):
 		row = next(iter(self.get_values(doctype, filters, fieldname, limit=1, **options)), None)
 		return row[0] if row and len(row) == 1 and not isinstance(row, dict) else row
 
-	def get_values(self, doctype: str, filters: Any = None, fieldname: Any = "name", **options: Any) -> Any:
+	def get_values(self, doctype: str, filters=None, fieldname="name", **options):
 		"""Takes as_dict, pluck, order_by, limit, for_update, skip_locked and wait."""
+		if filters is None or filters == []:
+			if frappe.get_meta(doctype).issingle:
+				raise frappe.NotOfferedError("frappe.db.get_value of a single DocType")
+			return []
 		fields = [fieldname] if isinstance(fieldname, str) else fieldname
 		shape = {"as_dict": options.pop("as_dict", fieldname == "*"), "pluck": options.pop("pluck", False)}
-		if filters is None or (filters == doctype and doctype != "DocType"):
-			values = self.get_singles_dict(doctype)
-			found = values if fieldname == "*" else {f: values[f] for f in fields if f in values}
-			row = frappe._dict(found) if shape["as_dict"] else [found.get(field) for field in fields]
-			return [row] if found else []
-		if filters == []:
-			return []
 		query = _where(frappe.qb.from_(doctype), filters).select(*fields)
 		return _end(query, **options).run(**shape)
 
@@ -85,7 +75,7 @@ class Values:
 		options = {"order_by": None, "for_update": for_update}
 		return frappe._dict(self.get_values("Singles", {"doctype": doctype}, ["field", "value"], **options))
 
-	def get_single_value(self, doctype: str, fieldname: str, cache: bool = True) -> Any:
+	def get_single_value(self, doctype: str, fieldname: str, cache: bool = True):
 		df = frappe.get_meta(doctype).get_field(fieldname)
 		if not df:
 			frappe.throw(frappe._("{1} has no field {0}").format(fieldname, doctype))
@@ -94,7 +84,7 @@ class Values:
 			known[fieldname] = cast(df.fieldtype, self.get_singles_dict(doctype).get(fieldname))
 		return known[fieldname]
 
-	def set_single_value(self, doctype: str, fieldname: Any, value: Any = None, **options: Any) -> None:
+	def set_single_value(self, doctype: str, fieldname, value=None, **options) -> None:
 		updates = _updates(fieldname, value, **options)
 		self.delete("Singles", {"field": ("in", tuple(updates)), "doctype": doctype})
 		rows = [(doctype, key, int(v) if isinstance(v, bool) else v) for key, v in updates.items()]
@@ -102,46 +92,40 @@ class Values:
 		frappe.clear_document_cache(doctype, doctype)
 		self.value_cache.pop(doctype, None)
 
-	def set_value(self, dt: str, dn: Any, field: Any, val: Any = None, **options: Any) -> None:
-		if dn is None or dt == dn:
-			if frappe.get_meta(dt).issingle:
-				self.set_single_value(dt, field, val, **options)
-			return
+	def set_value(self, dt: str, dn, field, val=None, **options) -> None:
+		if dn is None or (dt == dn and dt != "DocType"):
+			raise frappe.NotOfferedError("frappe.db.set_value of a single DocType")
 		query = _where(frappe.qb.update(dt), dn)
 		for column, value in _updates(field, val, **options).items():
 			query = query.set(column, value)
 		query.run()
 		frappe.clear_document_cache(dt, dn if isinstance(dn, str) else None)
 
-	def exists(self, dt: Any, dn: Any = None) -> Any:
-		if dt != "DocType" and dt == dn:
-			return dn
+	def exists(self, dt, dn=None):
 		if isinstance(dt, dict):
 			dt, dn = dt["doctype"], {key: value for key, value in dt.items() if key != "doctype"}
+		if dn is None or (dt != "DocType" and dt == dn):
+			return dn
 		with suppress(UndefinedTable):
 			return self.get_value(dt, dn, order_by=None)
-		return None
 
-	def count(self, dt: str, filters: Any = None, debug: bool = False, cache: bool = False) -> int:
+	def count(self, dt: str, filters=None, debug: bool = False, cache: bool = False) -> int:
 		return _where(frappe.qb.from_(dt), filters).select(Count("*")).run()[0][0]
 
-	def delete(self, doctype: str, filters: Any = None) -> None:
+	def delete(self, doctype: str, filters=None) -> None:
 		_where(frappe.qb.from_(doctype), filters).delete().run()
 
-	def get_all(self, *args: Any, **kwargs: Any) -> list:
+	def get_all(self, *args, **kwargs) -> list:
 		return frappe.get_all(*args, **kwargs)
 
-	def get_default(self, key: str, parent: str = "__default") -> Any:
-		return frappe.defaults.get_defaults_for(parent).get(key)
+	def get_global(self, key: str) -> str | None:
+		where = {"defkey": key, "parent": "__global"}
+		return frappe.cache.get_value(
+			f"global::{key}", lambda: self.get_value("DefaultValue", where, "defvalue")
+		)
 
-	def set_default(self, key: str, val: Any, parent: str = "__default") -> None:
-		frappe.defaults.set_default(key, val, parent)
-
-	get_global = partialmethod(get_default, parent="__global")
-	set_global = partialmethod(set_default, parent="__global")
-
-	def format_date(self, date: Any) -> str:
-		return str(getdate(date)) if date else "0001-01-01"
-
-	def format_datetime(self, datetime: Any) -> str:
-		return get_datetime(datetime).strftime(DATETIME_FORMAT) if datetime else FallBackDateTimeStr
+	def set_global(self, key: str, val: str) -> None:
+		self.delete("DefaultValue", {"defkey": key, "parent": "__global"})
+		row = {"name": frappe.generate_hash(length=10), "parent": "__global", "defkey": key, "defvalue": val}
+		self.bulk_insert("DefaultValue", row, [tuple(row.values())])
+		frappe.cache.delete_value(f"global::{key}")

@@ -2,63 +2,56 @@
 
 import json
 import re
-from typing import Any
 
 import frappe
 from frappe import _
-from frappe.database.utils import DefaultOrderBy, FallBackDateTimeStr
 from frappe.model import child_table_fields, default_fields, optional_fields
-from frappe.utils.data import cint, cstr, flt
+from frappe.utils.data import cint, cstr, flt, get_datetime, getdate
 
+DEFAULT_ORDER, LONG_AGO = "KEEP_DEFAULT_ORDERING", "0001-01-01"
 OPERATORS = ("=", "!=", ">", "<", ">=", "<=", "like", "not like", "in", "not in", "is")
 NUMERIC = ("Check", "Float", "Int", "Currency", "Percent")
 STANDARD_TYPES = {"creation": "Datetime", "modified": "Datetime", "docstatus": "Int", "idx": "Int"}
 COLUMN = r"(?:`tab(?P<table>[^`]+)`\.)?`?(?P<name>\w+)`?"
 FIELD = re.compile(rf"{COLUMN}( as \w+)?", re.IGNORECASE)
-COUNT = re.compile(rf"count\(distinct {COLUMN}\)( as \w+)?", re.IGNORECASE)
 ORDER = re.compile(rf"{COLUMN}(?: asc| desc)?", re.IGNORECASE)
 
 
-def quoted(*values: Any) -> str:
+def quoted(*values) -> str:
 	return ", ".join(frappe.db.escape(cstr(value), percent=False) for value in values)
 
 
-def get_all(doctype: str, *args: Any, **kwargs: Any) -> Any:
+def get_all(doctype: str, *args, **kwargs):
 	return get_list(doctype, *args, **kwargs, ignore_permissions=True)
 
 
 def get_list(
 	doctype: str,
-	fields: Any = None,
-	filters: Any = None,
-	or_filters: Any = None,
-	group_by: None = None,
-	order_by: str | None = DefaultOrderBy,
+	fields=None,
+	filters=None,
+	or_filters=None,
+	order_by: str | None = DEFAULT_ORDER,
 	limit_start: int = 0,
 	limit_page_length: int | None = None,
 	as_list: bool = False,
 	ignore_permissions: bool = False,
-	user: str | None = None,
-	distinct: bool = False,
 	start: int | None = None,
 	page_length: int | None = None,
 	limit: int | None = None,
 	pluck: str | None = None,
-) -> Any:
+):
 	meta = frappe.get_meta(doctype)
-	if group_by:
-		raise frappe.NotOfferedError("get_list with group_by")
 	if isinstance(fields, dict) or (fields and isinstance(fields[0], list)):
 		fields, filters = filters, fields
 	conditions = [_condition(meta, *f) for f in _filter_list(meta, filters)]
 	if either := [_condition(meta, *f) for f in _filter_list(meta, or_filters)]:
 		conditions.append(f"({' or '.join(either)})")
 	if not ignore_permissions:
-		conditions += _permission_conditions(meta, user or frappe.session.user)
+		conditions += _permission_conditions(meta, frappe.session.user)
 	columns = [column for field in fields or [pluck or "name"] for column in _columns(meta, field)]
-	order = "" if distinct or columns[0].startswith("count(") else _order_by(meta, order_by)
+	order = _order_by(meta, order_by)
 	size = cint(limit or page_length or limit_page_length)
-	query = f"select {'distinct ' if distinct else ''}{', '.join(columns)} from `tab{meta.name}`"
+	query = f"select {', '.join(columns)} from `tab{meta.name}`"
 	query += f" where {' and '.join(conditions)}" if conditions else ""
 	query += f" order by {order}" if order else ""
 	query += f" limit {size} offset {cint(start or limit_start)}" if size else ""
@@ -66,21 +59,21 @@ def get_list(
 	return [row[pluck] for row in rows] if pluck else rows
 
 
-def _columns(meta: Any, field: str) -> list[str]:
+def _columns(meta, field: str) -> list[str]:
 	if field == "*":
 		return [_quoted(meta, column) for column in meta.get_valid_columns()]
-	match = COUNT.fullmatch(field) or FIELD.fullmatch(field)
+	match = FIELD.fullmatch(field)
 	if not match or (match["table"] or meta.name) != meta.name:
 		frappe.throw(_("{0} is not a plain field of {1}").format(field, meta.name), frappe.DataError)
-	return [field if match.re is COUNT else _quoted(meta, match["name"]) + (match[3] or "")]
+	return [_quoted(meta, match["name"]) + (match[3] or "")]
 
 
-def _quoted(meta: Any, fieldname: str) -> str:
+def _quoted(meta, fieldname: str) -> str:
 	return f"`tab{meta.name}`.`{fieldname}`"
 
 
-def _order_by(meta: Any, order_by: str | None) -> str:
-	if order_by == DefaultOrderBy:
+def _order_by(meta, order_by: str | None) -> str:
+	if order_by == DEFAULT_ORDER:
 		return f"{_quoted(meta, meta.sort_field or 'modified')} {meta.sort_order or 'desc'}"
 	for part in order_by.split(",") if order_by else ():
 		if not ORDER.fullmatch(part.strip()):
@@ -88,7 +81,7 @@ def _order_by(meta: Any, order_by: str | None) -> str:
 	return order_by or ""
 
 
-def _filter_list(meta: Any, filters: Any) -> list:
+def _filter_list(meta, filters) -> list:
 	filters = json.loads(filters) if filters and isinstance(filters, str) else filters or []
 	if isinstance(filters, dict):
 		pairs = filters.items()
@@ -101,7 +94,7 @@ def _filter_list(meta: Any, filters: Any) -> list:
 	return found
 
 
-def _condition(meta: Any, fieldname: str, operator: str, value: Any) -> str:
+def _condition(meta, fieldname: str, operator: str, value) -> str:
 	operator, df, column = operator.lower(), meta.get_field(fieldname), _quoted(meta, fieldname)
 	if not df and fieldname not in (*default_fields, *optional_fields, *child_table_fields):
 		frappe.throw(_("{0} has no field {1} to filter by").format(meta.name, fieldname))
@@ -123,7 +116,7 @@ def _condition(meta: Any, fieldname: str, operator: str, value: Any) -> str:
 	return f"{column} {'ilike' if operator == 'like' else operator} {text}"
 
 
-def _permission_conditions(meta: Any, user: str) -> list[str]:
+def _permission_conditions(meta, user: str) -> list[str]:
 	frappe.has_permission(meta.name, "read", user=user, throw=True)
 	hooks = frappe.get_hooks("permission_query_conditions", {})
 	methods = [frappe.get_attr(path) for path in hooks.get(meta.name, []) + hooks.get("*", [])]
@@ -135,7 +128,7 @@ def _permission_conditions(meta: Any, user: str) -> list[str]:
 	return [f"({condition})" for condition in conditions if condition]
 
 
-def _user_permission_conditions(meta: Any, granted: dict) -> list[str]:
+def _user_permission_conditions(meta, granted: dict) -> list[str]:
 	links = {df.fieldname: df.options for df in meta.get_link_fields() if not df.ignore_user_permissions}
 	found = []
 	for fieldname, doctype in {**links, "name": meta.name}.items():
@@ -145,12 +138,11 @@ def _user_permission_conditions(meta: Any, granted: dict) -> list[str]:
 	return found
 
 
-def _literal(fieldtype: str, operator: str, value: Any) -> tuple[str, str]:
+def _literal(fieldtype: str, operator: str, value) -> tuple[str, str]:
 	"""A value as SQL, and what NULL counts as where it is compared with one."""
 	if "like" in operator:
 		return quoted(cstr(value).replace("\\", "\\\\")), ""
-	if fieldtype == "Date":
-		return quoted(frappe.db.format_date(value)), "0001-01-01"
-	if fieldtype == "Datetime":
-		return quoted(frappe.db.format_datetime(value)), FallBackDateTimeStr
+	if fieldtype in ("Date", "Datetime"):
+		read = getdate if fieldtype == "Date" else get_datetime
+		return quoted(read(value or LONG_AGO)), LONG_AGO
 	return (repr(flt(value)), "0") if fieldtype in NUMERIC else (quoted(value), "")

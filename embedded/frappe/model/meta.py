@@ -1,36 +1,26 @@
 """What is known of a DocType: its fields and permissions."""
 
-import operator
-import os
-from typing import Any
-
 import frappe
 from frappe.model import child_table_fields, data_fieldtypes, default_fields, table_fields
 from frappe.types.frappedict import _dict
 
 CHILDREN = {"fields": "DocField", "permissions": "DocPerm"}
 CHILDREN |= {"actions": "DocType Action", "links": "DocType Link", "states": "DocType State"}
-OPERATORS = {"=": operator.eq, "!=": operator.ne}
 # without knowing these no row of them can be read
 SPECIAL = ("DocType", *CHILDREN.values())
 
 
 def get_meta(doctype: str, cached: bool = True) -> "Meta":
-	meta = frappe.cache.hget("doctype_meta", doctype) if cached else None
-	if not meta:
-		meta = _from_file(doctype) if doctype in SPECIAL else _from_database(doctype)
-		frappe.cache.hset("doctype_meta", doctype, meta)
-	return meta
+	if not cached:
+		frappe.cache.delete_value(f"doctype_meta::{doctype}")
+	return frappe.cache.get_value(f"doctype_meta::{doctype}", lambda: _load(doctype))
 
 
-def _from_file(doctype: str) -> "Meta":
-	folder = frappe.scrub(doctype)
-	path = os.path.join(os.path.dirname(frappe.__file__), "core", "doctype", folder, f"{folder}.json")
-	values = frappe.get_file_json(path)
-	return Meta(values, **{key: [_dict(row) for row in values.get(key, [])] for key in CHILDREN})
-
-
-def _from_database(doctype: str) -> "Meta":
+def _load(doctype: str) -> "Meta":
+	if doctype in SPECIAL:
+		name = frappe.scrub(doctype)
+		values = frappe.get_file_json(frappe.get_module_path("Core", "doctype", name, f"{name}.json"))
+		return Meta(values, **{key: [_dict(row) for row in values.get(key, [])] for key in CHILDREN})
 	row = frappe.db.sql("select * from `tabDocType` where name = %s", doctype, as_dict=True)
 	if not row:
 		frappe.throw(frappe._("There is no DocType {0}").format(doctype), frappe.DoesNotExistError)
@@ -40,13 +30,11 @@ def _from_database(doctype: str) -> "Meta":
 
 
 class Meta(_dict):
-	def get(self, key: str, filters: Any = None) -> Any:
+	def get(self, key: str, filters=None):
 		found = dict.get(self, key)
 		if not isinstance(filters, dict):
 			return filters if found is None else found
-		wanted = {k: v if isinstance(v, tuple | list) else ("=", v) for k, v in filters.items()}
-		tests = [(key, OPERATORS[name], value) for key, (name, value) in wanted.items()]
-		return [row for row in found if all(test(row.get(key), value) for key, test, value in tests)]
+		return [row for row in found if all(row.get(k) == v for k, v in filters.items())]
 
 	def get_field(self, fieldname: str) -> _dict | None:
 		return next((df for df in self.fields if df.fieldname == fieldname), None)

@@ -1,49 +1,47 @@
 """How documents get their names."""
 
 import re
-from typing import Any
 
 import frappe
 from frappe import _
 from frappe.utils.data import cint, cstr, now_datetime
 
-DATE_PARTS = {"YY": "%y", "MM": "%m", "DD": "%d", "YYYY": "%Y", "WW": "%V"}
+DATE_PARTS = {"YY": "%y", "MM": "%m", "DD": "%d", "YYYY": "%Y"}
 COUNT = """insert into `tabSeries` (name, current) values (%s, 1)
 	on conflict (name) do update set current = `tabSeries`.current + 1 returning current"""
 
 
-def set_new_name(doc: Any) -> None:
+def set_new_name(doc) -> None:
 	doc.run_method("before_naming")
-	autoname = doc.meta.autoname or ""
-	if autoname.lower() != "prompt" and not frappe.flags.in_import:
+	if doc.meta.autoname != "Prompt" and not frappe.flags.in_import:
 		doc.name = None
 	if doc.meta.issingle:
 		doc.name = doc.doctype
 	if not doc.name:
 		doc.run_method("autoname")
-	doc.name = validate_name(doc.doctype, doc.name or _name_from_option(autoname, doc))
+	doc.name = validate_name(doc.doctype, doc.name or _name_from_option(doc))
 
 
-def _name_from_option(autoname: str, doc: Any) -> str:
-	kind, _colon, rest = autoname.partition(":")
+def _name_from_option(doc) -> str:
+	kind, _colon, field = (doc.meta.autoname or "hash").partition(":")
 	if kind == "field":
-		return cstr(doc.get(rest))
+		return cstr(doc.get(field))
 	if kind == "naming_series":
 		options = doc.meta.get_field("naming_series").options.split("\n")
 		doc.naming_series = doc.naming_series or next(filter(None, options))
 		return make_autoname(doc.naming_series, doc=doc)
-	if kind == "format":
-		return re.sub(r"\{([^{}]+)\}", lambda match: parse_naming_series([match[1]], doc=doc), rest)
-	return "" if kind.lower() == "prompt" else make_autoname(autoname if "#" in autoname else "hash", doc=doc)
+	if kind not in ("hash", "Prompt"):
+		raise frappe.NotOfferedError(f"autoname: {kind}")
+	return "" if kind == "Prompt" else make_autoname(kind)
 
 
-def make_autoname(key: str, doctype: str = "", doc: Any = None) -> str:
+def make_autoname(key: str, doctype: str = "", doc=None) -> str:
 	if key == "hash":
 		return frappe.generate_hash(length=10)
 	return parse_naming_series(key if "#" in key else f"{key}.#####", doc=doc)
 
 
-def parse_naming_series(parts: list[str] | str, doctype: str | None = None, doc: Any = None) -> str:
+def parse_naming_series(parts: list[str] | str, doctype: str | None = None, doc=None) -> str:
 	name = ""
 	for part in parts.split(".") if isinstance(parts, str) else parts:
 		if part.startswith("#"):
@@ -57,7 +55,7 @@ def parse_naming_series(parts: list[str] | str, doctype: str | None = None, doc:
 	return name
 
 
-def revert_series_if_last(key: str, name: str, doc: Any = None) -> None:
+def revert_series_if_last(key: str, name: str, doc=None) -> None:
 	prefix = parse_naming_series(key.partition(".#")[0], doc=doc)
 	query = "update `tabSeries` set current = current - 1 where name = %s and current = %s"
 	frappe.db.sql(query, (prefix, cint(name.removeprefix(prefix))))

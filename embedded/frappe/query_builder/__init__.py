@@ -1,7 +1,5 @@
 """frappe.qb: pypika's PostgreSQL dialect, whose queries run on the site's connection."""
 
-from typing import Any
-
 import frappe
 from pypika import Case, Field, Interval, Order, PostgreSQLQuery, Table
 from pypika.dialects import PostgreSQLQueryBuilder
@@ -10,14 +8,14 @@ from pypika.queries import QueryBuilder, _SetOperation
 __all__ = ["Case", "DocType", "Field", "Interval", "Order"]
 
 
-def _run(query: QueryBuilder, **options: Any) -> Any:
+def _run(query: QueryBuilder, **options):
 	return frappe.db.sql(query.get_sql(), **options)
 
 
 PostgreSQLQueryBuilder.run = _SetOperation.run = _run
 
 
-def DocType(table: Any) -> Table:
+def DocType(table) -> Table:
 	return Table(table if table.startswith("__") else f"tab{table}") if isinstance(table, str) else table
 
 

@@ -1,7 +1,5 @@
 """A dictionary whose keys are attributes; a missing one is None."""
 
-from typing import Any
-
 
 class _dict(dict):
 	__slots__ = ()
@@ -10,7 +8,7 @@ class _dict(dict):
 	def __getstate__(self) -> None:
 		"""The items are all there is to pickle."""
 
-	def update(self, *args: Any, **kwargs: Any) -> "_dict":
+	def update(self, *args, **kwargs) -> "_dict":
 		super().update(*args, **kwargs)
 		return self
 

@@ -7,7 +7,7 @@ import frappe
 
 
 def main() -> None:
-	names = [f"{app}.commands" for app in frappe.get_all_apps(with_internal_apps=False, sites_path=".")]
+	names = [f"{app}.commands" for app in frappe.get_all_apps(sites_path=".")]
 	modules = [importlib.import_module(name) for name in names if importlib.util.find_spec(name)]
 	commands = [command for module in modules for command in module.commands]
 	group = click.Group("frappe", commands=commands, params=[click.Option(["--site"])], callback=_choose_site)

@@ -3,30 +3,35 @@
 import pickle
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
 
 import frappe
 import redis
 
 
-class RedisWrapper(redis.Redis):
+class RedisWrapper:
+	def __init__(self, url: str):
+		self._redis = redis.Redis.from_url(url)
+
 	def __call__(self) -> "RedisWrapper":
 		return self
 
-	def _try(self, command: str, *args: Any, **options: Any) -> Any:
+	def __getattr__(self, name: str):
+		raise frappe.NotOfferedAttribute(f"frappe.cache.{name}")
+
+	def _try(self, command: str, *args, **options):
 		"""Without Redis nothing is cached, and nothing fails."""
 		with suppress(redis.exceptions.ConnectionError):
-			return getattr(redis.Redis, command)(self, *args, **options)
+			return getattr(self._redis, command)(*args, **options)
 
 	def make_key(self, key: str) -> bytes:
 		return f"{frappe.conf.db_name}|{key}".encode()
 
-	def set_value(self, key: str, val: Any, expires_in_sec: int | None = None) -> None:
+	def set_value(self, key: str, val, expires_in_sec: int | None = None) -> None:
 		if not expires_in_sec:
 			frappe.local.cache[self.make_key(key)] = val
 		self._try("set", self.make_key(key), pickle.dumps(val), ex=expires_in_sec)
 
-	def get_value(self, key: str, generator: Callable | None = None, expires: bool = False) -> Any:
+	def get_value(self, key: str, generator: Callable | None = None, expires: bool = False):
 		full = self.make_key(key)
 		if full in frappe.local.cache:
 			return frappe.local.cache[full]
@@ -45,34 +50,6 @@ class RedisWrapper(redis.Redis):
 			frappe.local.cache.pop(full, None)
 			self._try("delete", full)
 
-	def delete_value(self, keys: Any) -> None:
-		for full in map(self.make_key, keys if isinstance(keys, list | tuple) else [keys]):
-			frappe.local.cache.pop(full, None)
-			self._try("delete", full)
-
-	def hset(self, name: str, key: str, value: Any) -> None:
-		frappe.local.cache.setdefault(self.make_key(name), {})[key] = value
-		self._try("hset", self.make_key(name), key, pickle.dumps(value))
-
-	def hget(self, name: str, key: str, generator: Callable | None = None) -> Any:
-		known = frappe.local.cache.setdefault(self.make_key(name), {})
-		if key not in known:
-			stored = self._try("hget", self.make_key(name), key)
-			if stored is not None:
-				known[key] = pickle.loads(stored)
-			elif generator:
-				self.hset(name, key, generator())
-		return known.get(key)
-
-	def hdel(self, name: str, key: str) -> None:
-		frappe.local.cache.get(self.make_key(name), {}).pop(key, None)
-		self._try("hdel", self.make_key(name), key)
-
-
-def _prefixed(command: str) -> Callable:
-	return lambda self, name, *args: self._try(command, self.make_key(name), *args)
-
-
-COMMANDS = ("exists", "hexists", "hkeys", "lpush", "rpush", "lpop", "rpop", "llen", "lrange", "ltrim")
-for _command in (*COMMANDS, "sadd", "srem", "sismember", "smembers"):
-	setattr(RedisWrapper, _command, _prefixed(_command))
+	def delete_value(self, key: str) -> None:
+		frappe.local.cache.pop(self.make_key(key), None)
+		self._try("delete", self.make_key(key))

@@ -259,7 +259,7 @@ def test_single():
 	assert frappe.db.get_single_value(SETTINGS, "on") == 1
 	frappe.db.set_single_value(SETTINGS, "text", "hello")
 	assert frappe.db.get_single_value(SETTINGS, "text") == "hello"
-	assert frappe.get_single(SETTINGS).text == "hello"
+	assert frappe.get_doc(SETTINGS).text == "hello"
 
 
 def test_cached_doc_follows_writes():

@@ -174,9 +174,11 @@ def test_roles():
 	assert frappe.get_roles("Guest") == ["Guest"]
 	assert ROLE in frappe.get_roles("Administrator")
 	user = frappe.get_doc("User", ALICE)
-	user.add_roles("System Manager")
+	user.append_roles("System Manager")
+	user.save()
 	assert "System Manager" in frappe.get_roles(ALICE)
-	user.remove_roles("System Manager")
+	user.set("roles", [])
+	user.save()
 	assert "System Manager" not in frappe.get_roles(ALICE)
 
 

@@ -6,18 +6,7 @@ import re
 import frappe
 import pytest
 from frappe.model.naming import make_autoname, parse_naming_series
-from frappe.utils import (
-	add_days,
-	add_to_date,
-	cint,
-	cstr,
-	flt,
-	get_datetime,
-	getdate,
-	now,
-	now_datetime,
-	time_diff_in_seconds,
-)
+from frappe.utils import cint, cstr, flt, get_datetime, getdate, now, now_datetime
 from parity_site import SERIES, THING, clean, doctypes, thing
 
 __all__ = ["clean", "doctypes"]
@@ -80,19 +69,12 @@ def test_now_is_naive_site_time():
 	assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{6}", now())
 	zone = frappe.utils.get_system_timezone()
 	assert isinstance(zone, str)
-	utc = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.timezone.utc)
-	assert frappe.utils.convert_utc_to_system_timezone(utc).utcoffset() is not None
 
 
 def test_dates():
 	assert getdate("2024-02-29") == datetime.date(2024, 2, 29)
 	assert get_datetime("2024-02-29 01:02:03") == datetime.datetime(2024, 2, 29, 1, 2, 3)
 	assert get_datetime("") is None
-	assert add_days("2024-02-28", 2) == "2024-03-01"
-	assert add_to_date("2024-01-31", months=1) == "2024-02-29"
-	assert add_to_date(datetime.datetime(2024, 1, 1), hours=1) == datetime.datetime(2024, 1, 1, 1)
-	assert add_to_date("2024-01-01", hours=1) == "2024-01-01 01:00:00.000000"
-	assert time_diff_in_seconds("2024-01-01 00:01:00", "2024-01-01 00:00:30") == 30
 
 
 def test_conversions():
@@ -122,7 +104,7 @@ def test_throw_leaves_a_message():
 	with pytest.raises(frappe.LinkExistsError):
 		frappe.throw("no", frappe.LinkExistsError, title="T")
 	assert frappe.get_message_log()[-1]["message"] == "no"
-	frappe.clear_last_message()
+	frappe.clear_messages()
 	frappe.msgprint("hello")
 	assert len(frappe.get_message_log()) == 1
 
@@ -151,10 +133,6 @@ def test_cache():
 	assert frappe.cache.get_value("parity") is None
 	assert frappe.cache.get_value("parity_made", lambda: 5) == 5
 	frappe.cache.delete_value("parity_made")
-	frappe.cache.hset("parity_hash", "k", [1])
-	assert frappe.cache.hget("parity_hash", "k") == [1]
-	frappe.cache.hdel("parity_hash", "k")
-	assert frappe.cache.hget("parity_hash", "k") is None
 	frappe.cache.set_value("parity_brief", 1, expires_in_sec=30)
 	assert frappe.cache.get_value("parity_brief", expires=True) == 1
 	frappe.cache.delete_value("parity_brief")
@@ -176,14 +154,6 @@ def test_meta():
 	assert [df.fieldname for df in meta.get("fields", {"fieldtype": "Select"})] == ["status", "mood"]
 	with pytest.raises(frappe.DoesNotExistError):
 		frappe.get_meta("Parity Nothing")
-
-
-def test_passwords_are_not_kept_in_the_row():
-	user = frappe.get_doc("User", "Guest")
-	user.api_secret = "s3cret"
-	user.save()
-	assert frappe.db.get_value("User", "Guest", "api_secret") == "******"
-	assert frappe.get_doc("User", "Guest").get_password("api_secret") == "s3cret"
 
 
 def test_users_are_named_by_their_email():

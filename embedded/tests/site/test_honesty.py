@@ -8,7 +8,7 @@ REFUSED = {
 	"from frappe.utils.pdf import get_pdf": "frappe.utils.pdf",
 	"from frappe.installer import remove_app; remove_app('notes_app')": "Removing an app",
 	"from frappe.desk.search import search_link; search_link('Note Item', '', 'a.b')": "search_link",
-	"from frappe.utils.response import build_response; build_response('pdf')": "pdf",
+	"frappe.cache.hget('a', 'b')": "frappe.cache.hget",
 }
 UNKNOWN = [
 	"from frappe.installer import install_app; install_app('notes_app', unknown=1)",

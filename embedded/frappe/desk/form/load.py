@@ -5,9 +5,7 @@ from frappe.client import readable
 
 
 @frappe.whitelist()
-def getdoc(doctype, name):
+def getdoc(doctype, name) -> None:
 	"""The answer is in `docs`, because a form may need more than one document."""
-	if not frappe.db.exists(doctype, name):
-		return []
-	frappe.local.response.docs.append(readable(doctype, name))
-	return None
+	if frappe.db.exists(doctype, name):
+		frappe.local.response.docs.append(readable(doctype, name))

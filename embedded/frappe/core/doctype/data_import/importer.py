@@ -1,14 +1,12 @@
 """Documents from CSV files: each row is a document, and stands or falls alone."""
 
 import csv
-from typing import Any
 
 import frappe
 from frappe import _
 from frappe.utils import cint, flt, get_datetime, getdate
 
-INSERT = "Insert New Records"
-UPDATE = "Update Existing Records"
+INSERT, UPDATE = "Insert New Records", "Update Existing Records"
 CONVERT = {"Check": lambda text: int(text.lower() in ("yes", "true", "y", "1")), "Int": cint}
 CONVERT |= {"Date": getdate, "Datetime": get_datetime, "Float": flt, "Currency": flt, "Percent": flt}
 
@@ -45,7 +43,7 @@ class Importer:
 			print(f"Row {number}: {error!r}")
 			return frappe._dict(log_index=number, success=0, exception=frappe.get_traceback())
 
-	def _save(self, values: dict) -> Any:
+	def _save(self, values: dict):
 		if self.import_type == INSERT:
 			return frappe.new_doc(self.meta.name, **values).insert()
 		doc = frappe.get_doc(self.meta.name, values.get("name"))
@@ -55,7 +53,7 @@ class Importer:
 			frappe.throw(_("Nothing in this row differs from the stored document"))
 		return doc.save()
 
-	def _field(self, title: str) -> Any:
+	def _field(self, title: str):
 		if title in ("ID", "name"):
 			return frappe._dict(fieldname="name", fieldtype="Data")
 		found = [df for df in self.meta.fields if title in (df.label, df.fieldname)]

@@ -4,25 +4,19 @@ import re
 
 import frappe
 from frappe import _
-from frappe.model import default_fields, table_fields
+from frappe.model import default_fields
+from frappe.model.base_document import load_doctype_module
 from frappe.model.document import Document
-from frappe.modules.utils import load_doctype_module
 
 NOT_OFFERED = ("is_virtual", "is_tree", "is_submittable", "fetch_from", "permlevel", "select")
 
 
 class DocType(Document):
 	def validate(self) -> None:
-		if not self.custom and not (frappe.conf.developer_mode or frappe.flags.in_test):
-			frappe.throw(_("A DocType that is not custom can only be made in developer mode"))
-		if not re.fullmatch(r"[^\d_\W][\w -]{0,60}", self.name):
-			frappe.throw(_("{0} is no name for a DocType").format(self.name), frappe.NameError)
-		for df in self.fields:
-			if df.fieldname in default_fields or not re.fullmatch(r"\w+", df.fieldname or ""):
-				frappe.throw(_("{0} is no name for a field").format(df.fieldname), frappe.InvalidColumnName)
-			links = df.fieldtype in ("Link", *table_fields) and df.options != self.name
-			if links and not frappe.db.exists("DocType", df.options):
-				frappe.throw(_("{0} needs a DocType in its options").format(df.fieldname))
+		for name in (self.name, *(df.fieldname for df in self.fields)):
+			if name in default_fields or not re.fullmatch(r"[\w -]{1,61}", name or ""):
+				text = _("{0} is no name for a DocType or a field").format(name)
+				frappe.throw(text, frappe.InvalidColumnName)
 
 	def on_update(self) -> None:
 		rows = (self, *self.fields, *self.permissions)

@@ -48,8 +48,7 @@ def sync_jobs() -> None:
 
 
 def _events(hooks: dict) -> Iterator[dict]:
-	for cron_format, methods in hooks.get("cron", {}).items():
-		yield from ({"method": m, "frequency": "Cron", "cron_format": cron_format} for m in methods)
-	for kind, methods in hooks.items():
-		if kind != "cron":
-			yield from ({"method": m, "frequency": kind.replace("_", " ").title()} for m in methods)
+	for kind, value in hooks.items():
+		for cron, methods in value.items() if kind == "cron" else [(None, value)]:
+			frequency = kind.replace("_", " ").title()
+			yield from ({"method": m, "frequency": frequency, "cron_format": cron} for m in methods)

@@ -12,8 +12,7 @@ def submit_cancel_or_update_docs(doctype, docnames, action="submit", data=None):
 	for name in docnames:
 		doc = frappe.get_doc(doctype, name)
 		try:
-			doc.update(frappe.parse_json(data))
-			doc.save()
+			doc.update(frappe.parse_json(data)).save()
 			frappe.db.commit()
 		except Exception:
 			failed.append(name)
