@@ -13,3 +13,31 @@ class FrozenFieldError(frappe.ValidationError):
 
 class EngineOwnedError(frappe.ValidationError):
 	"""Somebody tried to write, change or delete a record that only the engine writes."""
+
+
+class TransientError(Exception):
+	"""Raised by a handler: this may go away, try again (after `retry_after` seconds, if given)."""
+
+	def __init__(self, *args, retry_after: float | None = None):
+		super().__init__(*args)
+		self.retry_after = retry_after
+
+
+class PermanentError(Exception):
+	"""Raised by a handler: this will not go away, do not try again."""
+
+
+class JobCanceled(Exception):
+	"""Raised by a checkpoint: somebody asked for this job to be canceled."""
+
+
+class WorkerStopping(Exception):
+	"""Raised by a checkpoint: the worker is being shut down; the job goes back, uncounted."""
+
+
+class LeaseLost(Exception):
+	"""The job belongs to another worker now: nothing that this one still does may be kept."""
+
+
+class JobTimeout(BaseException):
+	"""The deadline has passed. No Exception: a handler's `except Exception` must not swallow it."""
