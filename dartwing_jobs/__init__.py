@@ -1,3 +1,24 @@
 """Dartwing Jobs: durable, visible, multi-tenant background jobs for Frappe."""
 
+from importlib import import_module
+
 __version__ = "0.1.0"
+
+# what apps import from here; loaded when asked for, because Frappe imports this package for its hooks
+PUBLIC = {
+	"submit": "engine.submit",
+	"submit_many": "engine.submit",
+	"cancel": "engine.control",
+	"retry": "engine.control",
+	"run_now": "engine.control",
+	"job_handler": "engine.handlers",
+	"Snooze": "engine.context",
+	"TransientError": "errors",
+	"PermanentError": "errors",
+}
+
+
+def __getattr__(name: str):
+	if name not in PUBLIC:
+		raise AttributeError(f"dartwing_jobs has no {name}")
+	return getattr(import_module(f"dartwing_jobs.{PUBLIC[name]}"), name)

@@ -37,6 +37,8 @@ has_permission = {
 	"Job Template": "dartwing_jobs.tenancy.has_permission",
 }
 
+scheduler_events = {"cron": {"* * * * *": ["dartwing_jobs.engine.sweep.sweep"]}}
+
 doc_events = {
 	"Address": {"validate": "dartwing_jobs.references.check_links"},
 	"Comment": {"validate": "dartwing_jobs.references.check"},

@@ -1,9 +1,30 @@
 """Sample handlers: what a job looks like from the inside."""
 
+import time
 
+from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.errors import PermanentError, TransientError
+
+
+@job_handler
 def execute_sample_job(parameters: dict, context) -> dict:
-	"""Counts to `steps`, reporting each one."""
-	steps = int(parameters.get("steps", 3))
+	"""Counts to `steps`, pausing `seconds` at each and reporting it."""
+	steps, seconds = int(parameters.get("steps", 3)), float(parameters.get("seconds", 0))
 	for step in range(1, steps + 1):
+		context.checkpoint()
+		time.sleep(seconds)
 		context.progress(100 * step / steps, f"Step {step} of {steps}")
 	return {"steps": steps}
+
+
+@job_handler
+def fail_for_a_while(parameters: dict, context) -> str:
+	"""Fails in a way that goes away: in attempt number `attempts` it succeeds."""
+	if context.attempt < int(parameters.get("attempts", 2)):
+		raise TransientError("The service is busy", retry_after=parameters.get("retry_after"))
+	return f"succeeded in attempt {context.attempt}"
+
+
+@job_handler
+def fail_for_good(parameters: dict, context) -> None:
+	raise PermanentError(parameters.get("message", "This number is not in service"))

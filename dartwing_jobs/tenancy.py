@@ -64,6 +64,40 @@ def may_submit_as(owner_user: str, user: str) -> bool:
 	return owner_user == user or is_unrestricted(user)
 
 
+def may_act_on(job, user: str) -> bool:
+	"""Whether somebody may follow and cancel a job: its owner or an admin, inside the organization."""
+	row = frappe._dict(doctype="Background Job", organization=job.organization, owner_user=job.owner_user)
+	return is_unrestricted(user) or _may(user, "read", row)
+
+
+def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
+	"""Why this user may not have work of this kind done in this organization; None if they may."""
+	if is_unrestricted(user):
+		return None
+	if organization not in permitted_organizations(user, "Background Job"):
+		return f"Permission denied: {user} is not in organization {organization}"
+	if not requires_permission:
+		roles = frappe.get_roles(user)
+		return (
+			None
+			if ADMIN_ROLE in roles or USER_ROLE in roles
+			else f"Permission denied: {user} has no Dartwing role"
+		)
+	doctype, _colon, ptype = requires_permission.rpartition(":")
+	if not frappe.has_permission(doctype, ptype, user=user):
+		return f"Permission denied: {user} has no {ptype} permission for {doctype}"
+	return None
+
+
+def reason_not_to_run(user: str, organization: str, requires_permission: str | None) -> str | None:
+	"""Why a job of this owner may not run now; None if it may. Asked before each attempt."""
+	if not frappe.db.exists(ORGANIZATION, organization):
+		return "Organization not found"
+	if not frappe.db.get_value("User", user, "enabled"):
+		return f"Permission denied: user {user} is disabled or gone"
+	return reason_not_to_submit(user, organization, requires_permission)
+
+
 def check_organization_is_active(organization: str) -> None:
 	"""Raises when the organization is gone or has stopped working."""
 	fields = [f for f in ("status", "disabled") if frappe.get_meta(ORGANIZATION).has_field(f)]

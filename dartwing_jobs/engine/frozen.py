@@ -15,8 +15,8 @@ from dartwing_jobs.errors import FrozenFieldError
 EDITABLE_WHILE_WAITING = frozenset({"priority", "scheduled_for", "max_retries", "timeout_seconds"})
 BOOKKEEPING = frozenset({"modified", "modified_by", "idx"})
 STANDARD = ("owner", "creation", "docstatus")
-# the submitter may give these although forms show them read-only
-GIVEN_AT_INSERT = frozenset({"status", "created_at", "job_hash"})
+# forms show these read-only too, but the controller fills them in at insert
+FILLED_AT_INSERT = frozenset({"status", "created_at", "job_hash", "run_at"})
 
 
 def check_new(job) -> None:
@@ -25,7 +25,7 @@ def check_new(job) -> None:
 		message = _("A new job is {0}; it cannot be created as {1}.").format(states.PENDING, job.status)
 		frappe.throw(message, FrozenFieldError)
 	for fieldname, field in shipped_fields().items():
-		if field.get("read_only") and fieldname not in GIVEN_AT_INSERT and job.get(fieldname):
+		if field.get("read_only") and fieldname not in FILLED_AT_INSERT and job.get(fieldname):
 			message = _("{0} is set by the engine; leave it out when you create a job.")
 			frappe.throw(message.format(_(field["label"])), FrozenFieldError)
 

@@ -17,7 +17,12 @@ FROM_THE_JOB = (
 )
 
 
-def write(
+def write(job, event: str, from_status: str | None, to_status: str, **details) -> None:
+	"""Adds one row in the caller's transaction; `details` as for `row`."""
+	_insert(row(job, event, from_status, to_status, **details))
+
+
+def row(
 	job,
 	event: str,
 	from_status: str | None,
@@ -27,8 +32,8 @@ def write(
 	actor: str | None = None,
 	message: str | None = None,
 	changes: dict | None = None,
-) -> None:
-	"""Adds one row in the caller's transaction; `job` is a document or a row, `changes` what a move set."""
+) -> dict:
+	"""The columns of a row; `job` is a document or a row, `changes` what a move set."""
 	changes = changes or {}
 	own = {
 		"name": frappe.generate_hash(length=20),
@@ -46,7 +51,14 @@ def write(
 		"attempt": changes.get("attempt", job.get("attempt")) or 0,
 		"retry_attempt": changes.get("retry_count", job.get("retry_count")) or 0,
 	}
-	_insert(own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB})
+	return own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB}
+
+
+def insert_rows(rows: list[dict]) -> None:
+	"""Many rows in a few statements."""
+	if rows:
+		values = [list(row.values()) for row in rows]
+		frappe.db.bulk_insert("Job Execution Log", list(rows[0]), values, chunk_size=1000)
 
 
 def _insert(columns: dict) -> None:

@@ -24,18 +24,20 @@ def move(
 	actor: str | None = None,
 	message: str | None = None,
 	now: datetime | None = None,
+	lease: str | None = None,
 	**changes,
 ) -> bool:
 	"""Moves a job and writes its story; False, and nothing written, when it is no longer as `job` says.
 
-	`job` is a document or a row of its fields; `changes` are other columns, set in the same statement.
+	`job` is a document or a row of its fields; `changes` are other columns, set in the same statement. With a
+	`lease`, the job must also still be held by it: a worker that lost its job changes nothing.
 	"""
 	from_status = job.status
 	row = states.transition(from_status, to_status)
 	now = now or clock.now()
 	columns = _columns(to_status, now, actor) | changes
 	with both_or_neither():
-		if not _update_if_still(job.name, from_status, columns):
+		if not _update_if_still(job.name, from_status, lease, columns):
 			return False
 		log.write(
 			job, row.event, from_status, to_status, actor=actor, message=message, now=now, changes=columns
@@ -68,9 +70,11 @@ def _columns(to_status: str, now: datetime, actor: str | None) -> dict:
 	return columns
 
 
-def _update_if_still(job_name: str, status: str, columns: dict) -> bool:
+def _update_if_still(job_name: str, status: str, lease: str | None, columns: dict) -> bool:
 	job = frappe.qb.DocType("Background Job")
 	update = frappe.qb.update(job).where((job.name == job_name) & (job.status == status))
+	if lease:
+		update = update.where(job.lease_token == lease)
 	for column, value in columns.items():
 		update = update.set(job[column], value)
 	update.run()

@@ -46,6 +46,14 @@ def test_numbers_are_not_negative(field):
 		make_job_type(**{field: -1})
 
 
+@pytest.mark.parametrize(
+	"path", ["os.system", "frappe.delete_doc", "dartwing_jobs.samples.nothing", "no_app.jobs.run"]
+)
+def test_only_marked_functions_are_handlers(path):
+	with pytest.raises(InvalidJobError, match=r"is not a job handler|cannot be imported"):
+		make_job_type(handler_method=path)
+
+
 def test_a_timeout_of_nothing_is_refused():
 	with pytest.raises(InvalidJobError, match="at least one second"):
 		make_job_type(default_timeout=0)

@@ -8,7 +8,7 @@ from frappe.utils import cint
 
 from dartwing_jobs import clock, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import frozen, log, naming, priorities, states
+from dartwing_jobs.engine import bell, database, frozen, log, naming, priorities, states
 from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
@@ -26,6 +26,10 @@ INDEXES = {
 	"idx_depends_on": ["depends_on", "status"],
 	"idx_job_type_status": ["job_type", "status"],
 	"idx_job_group": ["job_group", "position"],
+	"idx_run_at": ["run_at", "name"],
+	"idx_claim": ["job_queue", "claim_key"],
+	"idx_fair_share": ["job_queue", "organization", "priority", "claim_key"],
+	"idx_lease": ["lease_expires_at", "name"],
 }
 
 
@@ -66,6 +70,8 @@ class BackgroundJob(JobsDocument):
 	def after_insert(self):
 		log.write(self, states.CREATION.event, None, self.status, actor=self.owner_user, now=self.created_at)
 
+		bell.ring_after_commit(self.job_queue)
+
 	def on_trash(self):
 		self.refuse_to_orphan()
 		for doctype in ("Job Execution Log", "Job Run", "Job Idempotency Key"):
@@ -94,6 +100,7 @@ class BackgroundJob(JobsDocument):
 		self.job_id = self.job_id or str(uuid.uuid4())
 		self.actor_id = self.actor_id or self.owner_user
 		self.created_at = clock.now()
+		self.run_at = None if self.depends_on else database.due_moment(self.scheduled_for)
 		parameters.store(self, "input_parameters")
 
 	def is_default(self, fieldname: str) -> bool:

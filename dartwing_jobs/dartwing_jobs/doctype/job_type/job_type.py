@@ -8,7 +8,7 @@ from frappe.permissions import rights
 from frappe.utils import cint
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import priorities
+from dartwing_jobs.engine import handlers, priorities
 from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
@@ -62,6 +62,7 @@ class JobType(JobsDocument):
 				"Handler Method must be the path of a Python function, such as my_app.jobs.make_pdf, not {0}."
 			)
 			frappe.throw(message.format(self.handler_method), InvalidJobError)
+		handlers.resolve(self.handler_method)
 
 	def validate_requires_permission(self) -> None:
 		if not self.requires_permission:

@@ -1,0 +1,141 @@
+"""Jobs over HTTP: each function checks, calls the engine once, and shapes the answer. Times are RFC 3339."""
+
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+import frappe
+from frappe.utils import cint, get_system_timezone
+
+from dartwing_jobs import parameters as job_parameters
+from dartwing_jobs import tenancy
+from dartwing_jobs.engine import control
+from dartwing_jobs.engine import submit as engine_submit
+
+SHOWN = (
+	"name",
+	"job_id",
+	"job_type",
+	"organization",
+	"owner_user",
+	"status",
+	"priority",
+	"progress",
+	"progress_message",
+	"output_reference",
+	"error_message",
+	"error_type",
+	"attempt",
+	"retry_count",
+	"max_retries",
+	"depends_on",
+	"retry_of",
+	"correlation_id",
+	"created_at",
+	"scheduled_for",
+	"started_at",
+	"completed_at",
+	"canceled_at",
+	"next_retry_at",
+)
+MOST_AT_ONCE = 200
+
+
+@frappe.whitelist(methods=["POST"])
+def submit(
+	job_type: str,
+	parameters: dict | str | None = None,
+	organization: str | None = None,
+	priority: str | int | None = None,
+	scheduled_for: str | None = None,
+	depends_on: str | None = None,
+) -> dict:
+	"""Submits a job and answers with it."""
+	given = {"priority": priority, "scheduled_for": scheduled_for, "depends_on": depends_on}
+	options = {name: value for name, value in given.items() if value is not None}
+	return shown(engine_submit.submit(job_type, parameters, organization, **options))
+
+
+@frappe.whitelist(methods=["POST"])
+def submit_many(job_type: str, parameters: list | str, organization: str | None = None) -> list[str]:
+	"""Submits a job for each set of parameters and answers with their names."""
+	return engine_submit.submit_many(job_type, frappe.parse_json(parameters), organization)
+
+
+@frappe.whitelist(methods=["POST"])
+def cancel(job: str, reason: str | None = None) -> dict:
+	return {"job": job, "status": control.cancel(job, reason)}
+
+
+@frappe.whitelist(methods=["POST"])
+def run_now(job: str) -> dict:
+	control.run_now(job)
+	return {"job": job}
+
+
+@frappe.whitelist(methods=["POST"])
+def retry(job: str) -> dict:
+	"""Submits a dead or canceled job again and answers with the new one."""
+	return shown(control.retry(job))
+
+
+@frappe.whitelist()
+def status(job: str) -> dict:
+	return shown(_readable(job))
+
+
+@frappe.whitelist()
+def history(job: str) -> list[dict]:
+	"""The job's story, oldest first."""
+	_readable(job)
+	fields = ["timestamp", "event", "from_status", "to_status", "actor", "message", "attempt"]
+	order = "timestamp asc, name asc"
+	rows = frappe.get_all("Job Execution Log", filters={"background_job": job}, fields=fields, order_by=order)
+	return [{name: _plain(value) for name, value in row.items()} for row in rows]
+
+
+@frappe.whitelist(methods=["GET", "POST"])
+def list_jobs(
+	organization: str | None = None,
+	status: str | None = None,
+	job_type: str | None = None,
+	after: str | None = None,
+	limit: int = 20,
+) -> dict:
+	"""A page of the jobs one may see, newest first; `next` is the `after` of the next page."""
+	given = {"organization": organization, "status": status, "job_type": job_type}
+	filters = [[name, "=", value] for name, value in given.items() if value]
+	limit = min(max(cint(limit), 1), MOST_AT_ONCE)
+	rows = _older(filters, after, limit + 1) if after else _newest(filters, limit + 1)
+	page = rows[:limit]
+	more = f"{page[-1].creation}|{page[-1].name}" if len(rows) > limit else None
+	return {"jobs": [shown(row) for row in page], "next": more}
+
+
+def _older(filters: list, after: str, limit: int) -> list:
+	created, _bar, name = after.partition("|")
+	at_the_same_moment = _newest([*filters, ["creation", "=", created], ["name", "<", name]], limit)
+	return [*at_the_same_moment, *_newest([*filters, ["creation", "<", created]], limit)]
+
+
+def _newest(filters: list, limit: int) -> list:
+	order = "creation desc, name desc"
+	return frappe.get_list("Background Job", filters=filters, fields=["*"], order_by=order, limit=limit)
+
+
+def shown(job) -> dict:
+	"""A job as the world sees it."""
+	answer = {name: _plain(job.get(name)) for name in SHOWN}
+	return {**answer, "parameters": job_parameters.load(job.get("input_parameters"))}
+
+
+def _readable(job_name: str):
+	job = frappe.db.get_value("Background Job", job_name, "*", as_dict=True)
+	if job is None or not tenancy.may_act_on(job, frappe.session.user):
+		frappe.throw(frappe._("Job {0} was not found.").format(job_name), frappe.DoesNotExistError)
+	return job
+
+
+def _plain(value):
+	if isinstance(value, datetime):
+		return value.replace(tzinfo=ZoneInfo(get_system_timezone())).isoformat()
+	return value

@@ -1,0 +1,64 @@
+"""Handlers that obey and misbehave, for tests."""
+
+import os
+import signal
+import socket
+import time
+
+import frappe
+
+from dartwing_jobs.engine.context import Snooze
+from dartwing_jobs.engine.handlers import job_handler
+
+
+@job_handler
+def note_process(parameters: dict, context) -> dict:
+	return {"pid": os.getpid()}
+
+
+@job_handler
+def report_and_sleep(parameters: dict, context) -> None:
+	context.progress(40, "busy")
+	time.sleep(parameters["seconds"])
+
+
+@job_handler
+def sleep(parameters: dict, context) -> None:
+	time.sleep(60)
+
+
+@job_handler
+def swallow_everything(parameters: dict, context) -> None:
+	while True:
+		try:
+			time.sleep(0.1)
+		except:  # noqa: E722
+			continue
+
+
+@job_handler
+def hold_the_gil(parameters: dict, context) -> None:
+	# one regular expression that backtracks for ever inside C
+	import re
+
+	re.match(r"(a+)+$", "a" * 60 + "b")
+
+
+@job_handler
+def read_a_silent_socket(parameters: dict, context) -> None:
+	here, _there = socket.socketpair()
+	here.recv(1)
+
+
+@job_handler
+def kill_the_process_once(parameters: dict, context) -> None:
+	if context.attempt == 1:
+		time.sleep(1)
+		os.kill(os.getpid(), signal.SIGKILL)
+
+
+@job_handler
+def snooze_once(parameters: dict, context):
+	if frappe.db.get_value("Background Job", context.job_name, "project_id") != "slept":
+		return Snooze(60)
+	return "awake"
