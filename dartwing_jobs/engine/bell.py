@@ -51,12 +51,17 @@ def fall_asleep(rq_queue: str) -> None:
 
 
 def is_wanted_elsewhere(rq_queue: str) -> bool:
-	"""Whether this worker should stop: it was asked to, or another message waits for it."""
+	"""Whether a drain should leave: its worker was asked to stop, or another message waits for it."""
+	return is_stopping() or (get_current_job() is not None and get_queue(rq_queue).count > 0)
+
+
+def is_stopping() -> bool:
+	"""Whether this worker was asked to stop: RQ tells only the parent, its horse finds it in Redis."""
 	job = get_current_job()
 	if job is None:
 		return False
 	worker = f"{Worker.redis_worker_namespace_prefix}{job.worker_name}"
-	return get_queue(rq_queue).count > 0 or bool(job.connection.hexists(worker, "shutdown_requested_date"))
+	return bool(job.connection.hexists(worker, "shutdown_requested_date"))
 
 
 def _key(kind: str, rq_queue: str) -> str:

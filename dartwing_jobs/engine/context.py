@@ -1,13 +1,12 @@
 """What a handler is given beside its parameters: ids, progress, checkpoints, places for results."""
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import Any
 
 import frappe
 
-from dartwing_jobs.engine import database, lease
-from dartwing_jobs.errors import JobCanceled, LeaseLost
+from dartwing_jobs.engine import bell
+from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140
 
@@ -44,21 +43,19 @@ class JobContext:
 		self._report(columns)
 
 	def checkpoint(self) -> None:
-		"""Commits what the handler has done so far, unless the job was canceled or taken away."""
+		"""Commits what the handler has done so far, unless the job was canceled or must be given back."""
 		row = self._locked_row()
 		if row is None:
 			frappe.db.rollback()
 			raise LeaseLost(f"{self.job_name} is no longer ours")
 		if row.cancel_requested_at:
 			raise JobCanceled(f"{self.job_name} was canceled")
+		if bell.is_stopping():
+			raise WorkerStopping("The worker was stopped")
 		frappe.db.commit()  # nosemgrep: a checkpoint keeps what has been done so far
 
 	def log(self, message: str) -> None:
 		frappe.logger("dartwing_jobs").info("%s attempt %s: %s", self.job_name, self.attempt, message)
-
-	def renew(self, now: datetime | None = None) -> None:
-		"""For handlers that know they will be silent for long."""
-		lease.renew(self._lease_token, now or database.utc_now())
 
 	def _report_here(self, columns: dict) -> None:
 		frappe.db.set_value("Background Job", self.job_name, columns, update_modified=False)

@@ -50,7 +50,10 @@ def work_once(job_queues: list[str], watchdog: Watchdog | None = None) -> int:
 		return 0
 	promote.promote_due(job_queues)
 	claimed = lease.claim(job_queues, CLAIM_AT_ONCE)
-	for job in claimed:
+	for number, job in enumerate(claimed):
+		if bell.is_stopping():
+			lease.give_back(claimed[number:])
+			return number
 		attempt.run(job, watchdog)
 	return len(claimed)
 

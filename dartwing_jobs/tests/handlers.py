@@ -23,6 +23,13 @@ def report_and_sleep(parameters: dict, context) -> None:
 
 
 @job_handler
+def step_for_a_minute(parameters: dict, context) -> None:
+	for _step in range(600):
+		time.sleep(0.1)
+		context.checkpoint()
+
+
+@job_handler
 def sleep(parameters: dict, context) -> None:
 	time.sleep(60)
 

@@ -152,6 +152,18 @@ def _is_alive(pid: int) -> bool:
 		return stat.read().rpartition(")")[2].split()[0] != "Z"
 
 
+def test_a_stopped_worker_gives_its_job_back(world, queue, worker):
+	"""SIGTERM in the middle of a job: at its next checkpoint it goes back, and the attempt does not count."""
+	job_name = submit(world, queue, "step_for_a_minute")
+	wait_for(job_name, "Running")
+	worker.send_signal(signal.SIGTERM)
+	assert worker.wait(timeout=20) is not None
+	wait_for(job_name, "Queued")
+	assert frappe.db.get_value("Background Job", job_name, "attempt") == 0
+	assert story(job_name)[-2:] == [("Running", "Failed", "job.failed"), ("Failed", "Queued", "job.retried")]
+	database.own_transaction(plant)(job_name, status="Canceled", run_at=None, claim_key=0)
+
+
 def test_a_stopped_worker_ends_soon(world, queue, worker):
 	job_name = submit(world, queue, "note_process")
 	wait_for(job_name, "Completed")
