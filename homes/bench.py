@@ -131,7 +131,14 @@ def run_suite(bench: Bench, site: str, arguments: list[str]) -> int:
 		key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
 	}
 	environment["SITE"] = site
-	return subprocess.run([*command, *(arguments or TESTS)], cwd=bench.sites, env=environment).returncode
+	# pytest runs in the sites folder: paths below the project are made whole; without any, it is everything
+	whole = [ROOT / argument if _is_path(argument) else argument for argument in arguments]
+	everything = [] if any(map(_is_path, arguments)) else TESTS
+	return subprocess.run([*command, *whole, *everything], cwd=bench.sites, env=environment).returncode
+
+
+def _is_path(argument: str) -> bool:
+	return (ROOT / argument.split("::")[0]).exists()
 
 
 def _installed_apps(bench: Bench, site: str) -> list[str]:
