@@ -57,7 +57,7 @@ def submit(world, queue, handler, parameters=None, **fields) -> str:
 	return job.name
 
 
-def wait_until(condition, seconds: float = 20):
+def wait_until(condition, seconds: float = 60):
 	"""Waits for something; meanwhile the sweep runs, as often as a test has patience for."""
 	deadline, sweep_at = time.monotonic() + seconds, time.monotonic() + 3
 	while time.monotonic() < deadline:
@@ -71,7 +71,7 @@ def wait_until(condition, seconds: float = 20):
 	raise AssertionError("waited in vain")
 
 
-def wait_for(job_name: str, status: str, seconds: float = 20) -> None:
+def wait_for(job_name: str, status: str, seconds: float = 60) -> None:
 	wait_until(lambda: stored_status(job_name) == status, seconds)
 
 
@@ -105,7 +105,7 @@ def test_a_timeout_ends_any_handler(world, queue, worker, handler):
 	assert "job.timed_out" in [event for _before, _after, event in story(job_name)]
 	after = submit(world, queue, "note_process")
 	bell.ring(queue)
-	wait_for(after, "Completed", 30)
+	wait_for(after, "Completed")
 
 
 def test_a_killed_horse_loses_nothing(world, queue, worker):
@@ -116,7 +116,7 @@ def test_a_killed_horse_loses_nothing(world, queue, worker):
 	try:
 		bell.answered("short")
 		bell.ring(queue)
-		wait_for(job_name, "Completed", 40)
+		wait_for(job_name, "Completed")
 	finally:
 		second.kill()
 		second.wait()
