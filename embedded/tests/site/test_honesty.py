@@ -28,3 +28,11 @@ def test_a_call_that_is_not_offered_names_itself(bench, call):
 @pytest.mark.parametrize("call", UNKNOWN)
 def test_unknown_arguments_are_an_error(bench, call):
 	assert bench.python(f"try:\n\t{call}\nexcept TypeError as error:\n\tanswer = str(error)")
+
+
+def test_it_stays_small():
+	"""It offers what the app uses and no more; past this it would be a framework to maintain."""
+	from homes.embedded import ROOT
+
+	sources = (ROOT / "embedded" / "frappe").rglob("*.py")
+	assert sum(len(path.read_text().splitlines()) for path in sources) < 3000
