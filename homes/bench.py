@@ -55,7 +55,7 @@ def main() -> int:
 		start_redis(bench, folder, stack)
 		put_app_into(bench)
 		if arguments.site:
-			site = use_site(bench, arguments.site)
+			site = use_site(bench, arguments.site, folder, stack)
 		else:
 			site = make_site(bench, arguments.db, folder, stack)
 		return run_suite(bench, site, arguments.pytest)
@@ -93,7 +93,7 @@ def put_app_into(bench: Bench) -> None:
 		bench.run([bench.python, "-m", "pip", "install", "-q", *missing])
 
 
-def use_site(bench: Bench, site: str) -> str:
+def use_site(bench: Bench, site: str, folder: Path, stack: contextlib.ExitStack) -> str:
 	config = bench.config(site)
 	if not config:
 		sys.exit(f"{bench.sites} has no site {site}.")
@@ -102,10 +102,22 @@ def use_site(bench: Bench, site: str) -> str:
 		sys.exit(
 			f"The suite makes and removes data, and reinstalls the app. Allow that on {site} with: {hint}"
 		)
+	start_database_of({**bench.config(), **config}, folder, stack)
 	if APP not in _installed_apps(bench, site):
 		bench.frappe("--site", site, "install-app", APP)
 	bench.frappe("--site", site, "migrate")
 	return site
+
+
+def start_database_of(config: dict, folder: Path, stack: contextlib.ExitStack) -> None:
+	"""A site of this machine's MariaDB gets it started; other databases are their owners' business."""
+	host, port = config.get("db_host") or "127.0.0.1", int(config.get("db_port") or 3306)
+	is_ours = config.get("db_type", "mariadb") == "mariadb" and host in ("localhost", "127.0.0.1")
+	if is_ours and not mariadb.answers("127.0.0.1", port):
+		server = mariadb.SystemMariaDB(folder, port)
+		stack.callback(server.stop)
+		server.start()
+		_say(f"started MariaDB on port {port}")
 
 
 def make_site(bench: Bench, database: str, folder: Path, stack: contextlib.ExitStack) -> str:

@@ -68,6 +68,28 @@ class MariaDB:
 		return answers(self.host, self.port)
 
 
+class SystemMariaDB:
+	"""The machine's own MariaDB, with its own settings and data, for a site that lives there."""
+
+	def __init__(self, folder: Path, port: int):
+		self.log = folder / "mariadb.log"
+		self.port = port
+		self.process: subprocess.Popen | None = None
+
+	def start(self) -> None:
+		user = []
+		if os.geteuid() == 0:
+			user = ["--user=mysql"]
+			Path("/run/mysqld").mkdir(exist_ok=True)
+			shutil.chown("/run/mysqld", "mysql")
+		self.process = process.spawn([_binary("mariadbd"), *user], self.log, STOP)
+		process.wait_until(lambda: answers("127.0.0.1", self.port), self.process, self.log)
+
+	def stop(self) -> None:
+		if self.process:
+			process.stop(self.process, STOP)
+
+
 def answers(host: str, port: int) -> bool:
 	"""Whether a MariaDB greets on that port; before its init file has run it does not listen."""
 	try:
