@@ -4,26 +4,12 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import database, states, transitions
+from dartwing_jobs.engine import database, log, states, transitions
 from dartwing_jobs.engine.order import Tags
 
 BATCH = 200
-COLUMNS = (
-	"name",
-	"status",
-	"job_queue",
-	"organization",
-	"priority",
-	"project_id",
-	"job_id",
-	"job_type",
-	"actor_type",
-	"actor_id",
-	"request_id",
-	"correlation_id",
-	"attempt",
-	"retry_count",
-)
+# what a move needs to know of a job: its state, and what its log row takes over
+COLUMNS = ("name", "status", "job_queue", "priority", "attempt", "retry_count", *log.FROM_THE_JOB)
 
 
 @database.own_transaction
