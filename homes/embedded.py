@@ -21,7 +21,6 @@ from homes.postgres import Postgres
 from homes.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
-ADMIN_PASSWORD = "admin"
 
 
 @dataclass
@@ -86,7 +85,7 @@ class Home:
 		options += ["--db-root-password", unquote(root.password or ""), "--db-name", name]
 		for app in self.apps:
 			options += ["--install-app", app]
-		self.bench("new-site", self.site, "--admin-password", ADMIN_PASSWORD, *options)
+		self.bench("new-site", self.site, *options)
 
 	def _start(self, name: str, kind: type[Postgres] | type[RedisServer]) -> str:
 		server = self.servers[name] = kind(self.folder / "servers" / name)

@@ -70,7 +70,7 @@ def set_config(site: str, key: str, value: str, for_all: bool, parse: bool) -> N
 FLAG = {"is_flag": True}
 ROOT = (option("--db-root-username", default="postgres"), option("--db-root-password", default=""))
 # an administrator's password is taken because bench takes it: there is no login with passwords here
-NEW = (option("--db-name"), option("--install-app", "apps", multiple=True), option("--admin-password"))
+NEW = (option("--db-name"), option("--install-app", "apps", multiple=True))
 CALL = (argument("method"), option("--args", "arguments", default="()"), option("--kwargs", default="{}"))
 REMOVE = (option("--no-backup", **FLAG), confirmation_option(prompt="Remove the app with all its data?"))
 SET = (argument("key"), argument("value"), option("-g", "--global", "for_all", **FLAG))

@@ -10,9 +10,7 @@ from frappe.database import bootstrap_database, setup_database
 from frappe.migrate import run_hooks, run_patches, sync_fixtures, sync_for
 
 
-def new_site(
-	site: str, db_name, db_root_username, db_root_password, apps, force: bool, admin_password: str | None
-) -> None:
+def new_site(site: str, db_name, db_root_username, db_root_password, apps, force: bool) -> None:
 	if os.path.exists(f"{site}/site_config.json") and not force:
 		raise SystemExit(f"Site {site} already exists")
 	db_name = db_name or f"_{secrets.token_hex(8)}"
