@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -46,19 +47,35 @@ class Bench:
 		path = self.sites / (f"{site}/site_config.json" if site else "common_site_config.json")
 		return json.loads(path.read_text()) if path.exists() else {}
 
+	def environment(self, site: str) -> dict[str, str]:
+		"""The bench's own python, and nothing of ours on its path: `frappe` must be the bench's."""
+		kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
+		return {**kept, "SITE": site}
+
 
 def main() -> int:
 	arguments = _parse()
 	bench = Bench(arguments.bench)
+	settings = (mariadb.SNAPSHOT_ISOLATION,) if arguments.snapshot_isolation else ()
+	with open_site(bench, arguments.site, arguments.db, settings) as site:
+		install_what_tests_need(bench)
+		return run_suite(bench, site, arguments.pytest)
+
+
+@contextlib.contextmanager
+def open_site(bench: Bench, site: str | None, database: str, settings: tuple[str, ...] = ()) -> Iterator[str]:
+	"""The named site, or one that is made and removed, with this app and running servers.
+
+	`settings` are options of the MariaDB that is started for a site that is made.
+	"""
 	with contextlib.ExitStack() as stack:
 		folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dartwing-bench-")))
 		start_redis(bench, folder, stack)
 		put_app_into(bench)
-		if arguments.site:
-			site = use_site(bench, arguments.site, folder, stack)
+		if site:
+			yield use_site(bench, site, folder, stack)
 		else:
-			site = make_site(bench, arguments.db, folder, stack)
-		return run_suite(bench, site, arguments.pytest)
+			yield make_site(bench, private_server(database, settings, folder), stack)
 
 
 def start_redis(bench: Bench, folder: Path, stack: contextlib.ExitStack) -> None:
@@ -88,6 +105,9 @@ def put_app_into(bench: Bench) -> None:
 	if not _imports_this_checkout(bench):
 		_say("installing the app into the bench")
 		bench.run([bench.python, "-m", "pip", "install", "-q", "-e", ROOT])
+
+
+def install_what_tests_need(bench: Bench) -> None:
 	missing = [name for name in NEEDED_FOR_TESTS if not _has_module(bench, name)]
 	if missing:
 		bench.run([bench.python, "-m", "pip", "install", "-q", *missing])
@@ -100,7 +120,7 @@ def use_site(bench: Bench, site: str, folder: Path, stack: contextlib.ExitStack)
 	if not config.get("allow_tests"):
 		hint = f"bench --site {site} set-config allow_tests true"
 		sys.exit(
-			f"The suite makes and removes data, and reinstalls the app. Allow that on {site} with: {hint}"
+			f"Tests and benchmarks make and remove data, even the app. Allow that on {site} with: {hint}"
 		)
 	start_database_of({**bench.config(), **config}, folder, stack)
 	if APP not in _installed_apps(bench, site):
@@ -120,8 +140,14 @@ def start_database_of(config: dict, folder: Path, stack: contextlib.ExitStack) -
 		_say(f"started MariaDB on port {port}")
 
 
-def make_site(bench: Bench, database: str, folder: Path, stack: contextlib.ExitStack) -> str:
-	server = (mariadb.MariaDB if database == "mariadb" else Postgres)(folder / database)
+def private_server(database: str, settings: tuple[str, ...], folder: Path) -> mariadb.MariaDB | Postgres:
+	if database == "postgres":
+		return Postgres(folder / database)
+	return mariadb.MariaDB(folder / database, settings)
+
+
+def make_site(bench: Bench, server: mariadb.MariaDB | Postgres, stack: contextlib.ExitStack) -> str:
+	database = "postgres" if isinstance(server, Postgres) else "mariadb"
 	stack.callback(server.stop)
 	server.start()
 	site = f"dartwing-{secrets.token_hex(4)}.localhost"
@@ -138,15 +164,12 @@ def make_site(bench: Bench, database: str, folder: Path, stack: contextlib.ExitS
 def run_suite(bench: Bench, site: str, arguments: list[str]) -> int:
 	_say(f"running the suite on {site}")
 	command = [bench.python, "-m", "pytest", f"--rootdir={ROOT}", "-c", ROOT / "pyproject.toml"]
-	# the bench's own python, and nothing of ours on its path: `frappe` must be the bench's
-	environment = {
-		key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")
-	}
-	environment["SITE"] = site
 	# pytest runs in the sites folder: paths below the project are made whole; without any, it is everything
 	whole = [ROOT / argument if _is_path(argument) else argument for argument in arguments]
 	everything = [] if any(map(_is_path, arguments)) else TESTS
-	return subprocess.run([*command, *whole, *everything], cwd=bench.sites, env=environment).returncode
+	return subprocess.run(
+		[*command, *whole, *everything], cwd=bench.sites, env=bench.environment(site)
+	).returncode
 
 
 def _is_path(argument: str) -> bool:
@@ -162,9 +185,12 @@ def _installed_apps(bench: Bench, site: str) -> list[str]:
 
 
 def _imports_this_checkout(bench: Bench) -> bool:
-	script = f"import {APP}; from importlib.metadata import version; version({APP!r}); print({APP}.__file__)"
+	"""This very one, and installed since its requirements were changed last."""
+	script = f"import {APP}, importlib.metadata as m; print({APP}.__file__, *m.requires({APP!r}), sep='\\n')"
 	done = subprocess.run([bench.python, "-c", script], cwd=bench.sites, capture_output=True, text=True)
-	return done.returncode == 0 and Path(done.stdout.strip()).is_relative_to(ROOT)
+	place, *installed = done.stdout.split("\n")[:-1] or [""]
+	needed = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if "#" not in line]
+	return Path(place).is_relative_to(ROOT) and sorted(installed) == sorted(needed)
 
 
 def _has_module(bench: Bench, name: str) -> bool:
@@ -184,8 +210,16 @@ def _parse() -> argparse.Namespace:
 	parser.add_argument(
 		"--db", choices=["mariadb", "postgres"], default="mariadb", help="for the site that is made"
 	)
+	parser.add_argument(
+		"--snapshot-isolation",
+		action="store_true",
+		help="the MariaDB that is made refuses to change what was changed since it was read",
+	)
 	parser.add_argument("pytest", nargs="*", help="arguments for pytest, after --")
-	return parser.parse_args()
+	arguments = parser.parse_args()
+	if arguments.snapshot_isolation and (arguments.site or arguments.db != "mariadb"):
+		parser.error("--snapshot-isolation is for the private MariaDB of a site that is made")
+	return arguments
 
 
 if __name__ == "__main__":

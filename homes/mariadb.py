@@ -12,14 +12,17 @@ from homes import process
 
 STOP = signal.SIGTERM
 SETTINGS = ("--character-set-server=utf8mb4", "--collation-server=utf8mb4_unicode_ci", "--skip-log-bin")
+# the default from MariaDB 11.6.2 on: what was changed since it was read cannot be changed
+SNAPSHOT_ISOLATION = "--innodb-snapshot-isolation=ON"
 
 
 class MariaDB:
 	user = "root"
 	host = "127.0.0.1"
 
-	def __init__(self, folder: Path):
+	def __init__(self, folder: Path, settings: tuple[str, ...] = ()):
 		self.folder = folder
+		self.settings = (*SETTINGS, *settings)
 		self.data = folder / "data"
 		self.log = folder / "mariadb.log"
 		self.port = 0
@@ -30,7 +33,8 @@ class MariaDB:
 		self.port = process.free_port()
 		self.password = secrets.token_hex(16)
 		self._create()
-		self.process = process.spawn([_binary("mariadbd"), *self._options(), *SETTINGS], self.log, STOP)
+		command = [_binary("mariadbd"), *self._options(), *self.settings]
+		self.process = process.spawn(command, self.log, STOP)
 		process.wait_until(self._answers, self.process, self.log)
 
 	def stop(self) -> None:

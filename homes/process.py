@@ -31,7 +31,7 @@ def plain_user() -> tuple[int, int] | None:
 
 
 def spawn(
-	command: list[str], log: Path, stop_signal: signal.Signals, drop_root: bool = False
+	command: list[str], log: Path, stop_signal: signal.Signals, drop_root: bool = False, cwd: str | Path = "/"
 ) -> subprocess.Popen:
 	user = plain_user() if drop_root else None
 	parent = os.getpid()
@@ -47,7 +47,7 @@ def spawn(
 			stdin=subprocess.DEVNULL,
 			stdout=output,
 			stderr=output,
-			cwd="/",
+			cwd=cwd,
 			start_new_session=True,
 			preexec_fn=prepare,  # nothing else can change capabilities between fork and exec
 		)

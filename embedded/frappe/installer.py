@@ -53,6 +53,8 @@ def install_app(name: str) -> None:
 	for section in ("pre_model_sync", "post_model_sync"):
 		run_patches(section, name, only_log=True)
 	run_hooks("after_install", name)
+	for method in frappe.get_hooks("after_app_install"):
+		frappe.get_attr(method)(name)
 	sync_jobs()
 	sync_fixtures(name)
 	frappe.db.commit()

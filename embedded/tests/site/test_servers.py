@@ -48,7 +48,6 @@ def test_postgres_keeps_its_data_its_port_and_its_password(tmp_path):
 	assert server.process.returncode == 0
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells a child that its parent was killed")
 def test_the_servers_of_a_killed_program_end(tmp_path):
 	command = [sys.executable, "-c", PROGRAM, str(tmp_path)]
 	options = {"env": {**os.environ, "PYTHONPATH": str(ROOT)}, "stdout": subprocess.PIPE, "text": True}
