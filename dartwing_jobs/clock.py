@@ -1,14 +1,28 @@
 """The only reader of wall time, and of times that people write. Callers read it once and pass `now` on."""
 
+import time
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from frappe.utils import get_datetime, get_system_timezone, now_datetime
+import frappe
+from frappe.utils import get_datetime, get_system_timezone
+
+REMEMBER_SECONDS = 60
+_zones: dict[str, tuple[float, ZoneInfo]] = {}
 
 
 def now() -> datetime:
 	"""The site's local time, naive, as Frappe stores it: for people."""
-	return now_datetime()
+	return datetime.now(_zone()).replace(tzinfo=None)
+
+
+def _zone() -> ZoneInfo:
+	"""The site's time zone, remembered for a minute: each job's clean Frappe would fetch it again."""
+	looked_at, zone = _zones.get(frappe.local.site, (0.0, None))
+	if zone is None or time.monotonic() - looked_at > REMEMBER_SECONDS:
+		zone = ZoneInfo(get_system_timezone())
+		_zones[frappe.local.site] = time.monotonic(), zone
+	return zone
 
 
 def parse(value) -> datetime | None:

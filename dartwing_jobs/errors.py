@@ -30,6 +30,10 @@ class PermanentError(Exception):
 class JobCanceled(Exception):
 	"""Raised by a checkpoint: somebody asked for this job to be canceled."""
 
+	def __init__(self, *args, requested_by: str | None = None):
+		super().__init__(*args)
+		self.requested_by = requested_by
+
 
 class WorkerStopping(Exception):
 	"""Raised by a checkpoint: the worker is being shut down; the job goes back, uncounted."""
@@ -41,3 +45,7 @@ class LeaseLost(Exception):
 
 class JobTimeout(BaseException):
 	"""The deadline has passed. No Exception: a handler's `except Exception` must not swallow it."""
+
+
+class WorkerLost(Exception):
+	"""The process that ran a job died, or no longer renewed its lease."""

@@ -8,6 +8,7 @@ app_email = "maintainers@dartwing-jobs.invalid"
 app_license = "mit"
 
 after_install = "dartwing_jobs.install.after_install"
+after_app_install = "dartwing_jobs.install.after_app_install"
 after_migrate = "dartwing_jobs.install.after_migrate"
 after_uninstall = "dartwing_jobs.install.after_uninstall"
 
@@ -24,6 +25,7 @@ permission_query_conditions = {
 	"Job Idempotency Key": "dartwing_jobs.tenancy.query_conditions",
 	"Job Run": "dartwing_jobs.tenancy.query_conditions",
 	"Job Schedule": "dartwing_jobs.tenancy.query_conditions",
+	"Job Step": "dartwing_jobs.tenancy.query_conditions",
 	"Job Template": "dartwing_jobs.tenancy.query_conditions",
 }
 
@@ -34,10 +36,14 @@ has_permission = {
 	"Job Idempotency Key": "dartwing_jobs.tenancy.has_permission",
 	"Job Run": "dartwing_jobs.tenancy.has_permission",
 	"Job Schedule": "dartwing_jobs.tenancy.has_permission",
+	"Job Step": "dartwing_jobs.tenancy.has_permission",
 	"Job Template": "dartwing_jobs.tenancy.has_permission",
 }
 
-scheduler_events = {"cron": {"* * * * *": ["dartwing_jobs.engine.sweep.sweep"]}}
+scheduler_events = {
+	"cron": {"* * * * *": ["dartwing_jobs.engine.sweep.sweep"]},
+	"hourly_long": ["dartwing_jobs.engine.retention.clean_up"],
+}
 
 doc_events = {
 	"Address": {"validate": "dartwing_jobs.references.check_links"},
@@ -83,4 +89,5 @@ ignore_links_on_delete = [
 	"Job Idempotency Key",
 	"Job Run",
 	"Job Schedule",
+	"Job Step",
 ]

@@ -3,6 +3,7 @@
 import frappe
 
 from dartwing_jobs import settings
+from dartwing_jobs.engine import declared
 from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
 from dartwing_jobs.engine.queues import STANDARD_QUEUES
 
@@ -46,8 +47,14 @@ def after_install() -> None:
 	add_what_is_missing()
 
 
+def after_app_install(app_name: str) -> None:
+	"""Any app, this one too: whichever of the two comes second finds the other's handlers."""
+	declared.sync()
+
+
 def after_migrate() -> None:
 	add_what_is_missing()
+	declared.sync()
 
 
 def after_uninstall() -> None:

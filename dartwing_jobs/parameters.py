@@ -19,18 +19,19 @@ def store(doc, fieldname: str) -> None:
 	doc.set(fieldname, canonical(doc.get(fieldname), label))
 
 
-def canonical(value, label: str) -> str | None:
-	"""The stored form of parameters given as text or as a dict."""
+def canonical(value, label: str, most_bytes: int | None = None) -> str | None:
+	"""The stored form of parameters given as text or as a dict; the settings say how long it may be."""
+	most_bytes = most_bytes or settings.max_parameter_bytes()
 	if value is None or (isinstance(value, str) and not value.strip()):
 		return None
-	parsed = _parse(value, label) if isinstance(value, str) else value
+	parsed = _parse(value, label, most_bytes) if isinstance(value, str) else value
 	if not isinstance(parsed, dict):
 		frappe.throw(
 			_('{0} must be a JSON object, such as {{"key": "value"}}.').format(label), InvalidJobError
 		)
 	_check_tree(parsed, label)
 	text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"), default=str)
-	_check_size(text, label)
+	_check_size(text, label, most_bytes)
 	return text
 
 
@@ -39,9 +40,17 @@ def load(value) -> dict:
 	return frappe.parse_json(value) if value else {}
 
 
-def _parse(text: str, label: str):
+def check_schema(job_type, parameters: str | dict | None) -> None:
+	"""Raises when parameters do not fit the schema of their job type, if it has one."""
+	if schema := job_type.parameters_schema:
+		from dartwing_jobs import schemas
+
+		schemas.check(schema, load(parameters), job_type.name)
+
+
+def _parse(text: str, label: str, most_bytes: int):
 	# before parsing: ten megabytes of brackets should not be built first and refused afterwards
-	_check_size(text, label)
+	_check_size(text, label, most_bytes)
 	try:
 		return json.loads(text)
 	except RecursionError:
@@ -50,9 +59,9 @@ def _parse(text: str, label: str):
 		frappe.throw(_("{0} is not valid JSON: {1}.").format(label, e), InvalidJobError)
 
 
-def _check_size(text: str, label: str) -> None:
+def _check_size(text: str, label: str, limit: int) -> None:
 	# lone surrogates are refused later, by name; here they only need a length
-	size, limit = len(text.encode(errors="surrogatepass")), settings.max_parameter_bytes()
+	size = len(text.encode(errors="surrogatepass"))
 	if size > limit:
 		message = _(
 			"{0} has {1} bytes; at most {2} bytes are allowed. Store large input as a file and pass its name."

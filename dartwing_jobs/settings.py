@@ -14,6 +14,38 @@ def max_parameter_bytes() -> int:
 	return _number("max_parameter_bytes")
 
 
+def lease_seconds() -> int:
+	"""How long a worker that says nothing keeps its job."""
+	return _positive("lease_seconds")
+
+
+def linger_seconds() -> int:
+	"""How long a worker that ran dry waits for more."""
+	return _positive("linger_seconds")
+
+
+def slice_seconds() -> int:
+	"""How long a worker works on before it looks at its other queues."""
+	return _positive("slice_seconds")
+
+
+def retention_days() -> int:
+	return _number("retention_days")
+
+
+def keeps_runs() -> bool:
+	return bool(_number("keep_runs"))
+
+
 def _number(fieldname: str) -> int:
 	value = frappe.get_cached_doc(DOCTYPE).get(fieldname)
-	return cint(frappe.get_meta(DOCTYPE).get_field(fieldname).default if value is None else value)
+	return _default(fieldname) if value is None else cint(value)
+
+
+def _positive(fieldname: str) -> int:
+	"""Settings that were saved before a field existed read as 0 in it."""
+	return _number(fieldname) or _default(fieldname)
+
+
+def _default(fieldname: str) -> int:
+	return cint(frappe.get_meta(DOCTYPE).get_field(fieldname).default)

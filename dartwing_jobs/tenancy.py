@@ -1,8 +1,11 @@
 """Who may see and do what: the one place that knows organizations, owners and roles."""
 
+from functools import lru_cache
+
 import frappe
 from frappe import _
 
+from dartwing_jobs.engine import statements
 from dartwing_jobs.errors import InvalidJobError
 
 ORGANIZATION = "Organization"
@@ -22,6 +25,7 @@ TENANT_DOCTYPES = frozenset(
 		"Job Idempotency Key",
 		"Job Run",
 		"Job Schedule",
+		"Job Step",
 		"Job Template",
 	}
 )
@@ -90,35 +94,50 @@ def reason_not_to_submit(user: str, organization: str, requires_permission: str 
 
 
 def reason_not_to_run(user: str, organization: str, requires_permission: str | None) -> str | None:
-	"""Why a job of this owner may not run now; None if it may. Asked before each attempt."""
-	if not frappe.db.exists(ORGANIZATION, organization):
+	"""Why a job of this owner may not run now; None if it may."""
+	(found,) = statements.fetch(
+		f"""select (select enabled from `tabUser` where name = %s) as enabled,
+		(select name from `tab{ORGANIZATION}` where name = %s) as organization""",
+		(user, organization),
+	)
+	if not found.organization:
 		return "Organization not found"
-	if not frappe.db.get_value("User", user, "enabled"):
+	if not found.enabled:
 		return f"Permission denied: user {user} is disabled or gone"
 	return reason_not_to_submit(user, organization, requires_permission)
 
 
 def check_organization_is_active(organization: str) -> None:
-	"""Raises when the organization is gone or has stopped working."""
-	fields = [f for f in ("status", "disabled") if frappe.get_meta(ORGANIZATION).has_field(f)]
-	row = frappe.db.get_value(ORGANIZATION, organization, ["name", *fields], as_dict=True)
+	"""Raises when the organization is gone or has stopped working; perhaps later (`statements.in_one_go`)."""
+	columns = statements.packed(("name", *_signs_of_life(frappe.local.site)))
+	statements.fetch_later(
+		f"select {columns} as packed from `tab{ORGANIZATION}` where name = %s",
+		(organization,),
+		lambda rows: _check_is_active(organization, statements.unpack(rows[0].packed) if rows else None),
+	)
+
+
+def _check_is_active(organization: str, row) -> None:
 	if not row:
 		frappe.throw(_("Organization {0} was not found.").format(organization), InvalidJobError)
-	if row.get("status", "Active") != "Active" or row.get("disabled"):
+	if (row.get("status") or "Active") != "Active" or row.get("disabled"):
 		state = row.get("status") or _("disabled")
-		frappe.throw(
-			_("Organization {0} is {1}; only active organizations can have new jobs.").format(
-				organization, state
-			),
-			InvalidJobError,
-		)
+		message = _("Organization {0} is {1}; only active organizations can have new jobs.")
+		frappe.throw(message.format(organization, state), InvalidJobError)
+
+
+@lru_cache
+def _signs_of_life(_site: str) -> tuple[str, ...]:
+	"""Another app's Organization may have either of these columns, or none."""
+	return tuple({"status", "disabled"} & set(frappe.db.get_table_columns(ORGANIZATION)))
 
 
 def check_same_organization(doc, fieldname: str) -> None:
 	"""Raises when a link leads into another organization, in the words for a link that leads nowhere."""
-	field, name = doc.meta.get_field(fieldname), doc.get(fieldname)
+	name = doc.get(fieldname)
 	if not name:
 		return
+	field = frappe.get_meta(doc.doctype).get_field(fieldname)
 	organization = frappe.db.get_value(field.options, name, "organization")
 	if organization == doc.organization or (not organization and field.options in SHARED_DOCTYPES):
 		return

@@ -8,7 +8,7 @@ from frappe.utils import cint, get_system_timezone
 
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs import tenancy
-from dartwing_jobs.engine import control
+from dartwing_jobs.engine import control, successors
 from dartwing_jobs.engine import submit as engine_submit
 
 SHOWN = (
@@ -80,7 +80,8 @@ def retry(job: str) -> dict:
 
 @frappe.whitelist()
 def status(job: str) -> dict:
-	return shown(_readable(job))
+	"""The job, and the name of the one that now stands for it: its last successor, or itself."""
+	return {**shown(_readable(job)), "latest": successors.latest(job)}
 
 
 @frappe.whitelist()

@@ -1,127 +1,120 @@
-"""One attempt at a job: start it, call its handler, record how it ended."""
+"""One attempt at a job: start it, call its handler, record its end and start the next in one commit."""
 
 import os
 import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 
 import frappe
 
-from dartwing_jobs import clock, parameters, tenancy
-from dartwing_jobs.engine import database, handlers, outcomes, runs, states, transitions
+from dartwing_jobs import clock, parameters
+from dartwing_jobs.engine import (
+	database,
+	fresh,
+	handlers,
+	lease,
+	order,
+	outcomes,
+	runs,
+	statements,
+	states,
+	transitions,
+)
 from dartwing_jobs.engine.context import JobContext, Snooze
 from dartwing_jobs.engine.deadline import deadline
-from dartwing_jobs.engine.fresh import fresh_frappe
+from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.errors import JobCanceled, JobTimeout, LeaseLost, WorkerStopping
+
+# what a drain does next, inside the transaction that ends an attempt: the next attempt, or None
+Then = Callable[[], "Attempt | None"]
 
 
 class Attempt:
 	"""What is known about an attempt while it runs."""
 
 	def __init__(self, job, job_type, lease_token: str, run_name: str, started: datetime, watchdog=None):
-		self.job = job
+		self.job, self.job_at_start = job, dict(job)
 		self.job_type = job_type
 		self.lease_token = lease_token
 		self.run_name = run_name
 		self.started = started
 		self.watchdog = watchdog
-		self.context = JobContext(job, lease_token, watchdog.report if watchdog else None)
+		self.context = JobContext(job, lease_token, watchdog)
+		self.refusal: str | None = None  # why it may not run after all
+		# after a signal that tore a query in two, nothing in this process is to be trusted
+		self.is_poisoned = False
 
-	def move(
-		self, to_status: str, now: datetime, message: str | None = None, actor: str | None = None, **columns
-	):
-		"""Moves the job if this attempt still holds it."""
-		return transitions.move(
-			self.job, to_status, now=now, message=message, actor=actor, lease=self.lease_token, **columns
+	def move(self, to_status: str, now: datetime, message: str | None = None, **columns) -> None:
+		"""Moves the job if this attempt still holds it; otherwise nothing that it did may be kept."""
+		transitions.apply(
+			self.job,
+			to_status,
+			now=now,
+			message=message,
+			by=self.job.owner_user,
+			guard={"lease_token": self.lease_token},
+			or_raise=LeaseLost(f"{self.job.name} is no longer ours"),
+			**columns,
 		)
 
 	def end_run(self, status: str, now: datetime, **columns) -> None:
+		self.context.write_notes()
 		runs.end(self.run_name, status, self.started, now, cost_cents=self.context.cost_cents, **columns)
 
 	def cost(self) -> dict:
 		return {"cost_cents": (self.job.cost_cents or 0) + self.context.cost_cents}
 
-
-def run(claimed, watchdog=None) -> None:
-	"""Runs a job that was claimed: the story of a job's life in a worker."""
-	attempt = start(claimed, watchdog)
-	if attempt is None:
-		return  # canceled, or taken back: nothing is owed
-	with fresh_frappe(attempt.job.owner_user), watched(attempt):
-		perform(attempt)
+	def last_report(self) -> dict:
+		"""The last progress that the handler reported, in case it was not written yet."""
+		return dict(self.context.last_report)
 
 
-@contextmanager
-def watched(attempt: Attempt) -> Iterator[None]:
-	if not attempt.watchdog:
-		yield
-		return
-	attempt.watchdog.watch(attempt.job, attempt.lease_token, attempt.run_name)
-	try:
-		yield
-	finally:
-		attempt.watchdog.rest()
-
-
-@database.own_transaction
-def start(claimed, watchdog=None) -> Attempt | None:
-	"""Attempts are counted when they start, so that one that kills its worker counts too."""
-	job = frappe.db.get_value("Background Job", claimed.name, "*", as_dict=True)
-	if job is None or job.status != states.QUEUED:
-		return None
+def start(job, lease_seconds: float, facts: Facts, watchdog=None) -> Attempt:
+	"""Starts a job that is locked. Attempts count from here, so that one that kills its worker counts too."""
 	now = clock.now()
-	columns = {"attempt": job.attempt + 1, "progress": 0, "progress_message": None, "next_retry_at": None}
-	if not transitions.move(job, states.RUNNING, now=now, lease=claimed.lease_token, **columns):
-		return None
-	job_type = (
-		frappe.get_cached_doc("Job Type", job.job_type)
-		if frappe.db.exists("Job Type", job.job_type)
-		else None
-	)
+	held = lease.new_lease(job.claimed_at, lease_seconds)
+	columns = {**order.OUT_OF_LINE, "attempt": job.attempt + 1, "progress": 0, "progress_message": None}
+	columns |= {"next_retry_at": None, **held}
+	locked = LeaseLost(f"{job.name} was locked, and is no longer {job.status}")
+	transitions.apply(job, states.RUNNING, now=now, by=job.owner_user, or_raise=locked, **columns)
 	run_name = runs.begin(job, now, worker_name())
-	return Attempt(job, job_type, claimed.lease_token, run_name, now, watchdog)
+	attempt = Attempt(job, facts.type_of(job), held["lease_token"], run_name, now, watchdog)
+	attempt.refusal = facts.refusal(job)
+	return attempt
 
 
-def perform(attempt: Attempt) -> None:
+def run(attempt: Attempt, then: Then) -> Attempt | None:
+	"""Runs an attempt that was started; returns the next one, which was started when this one ended."""
+	if attempt.watchdog:
+		attempt.watchdog.watch(attempt.job, attempt.lease_token)
+	fresh.become(attempt.job.owner_user)
+	return perform(attempt, then)
+
+
+def perform(attempt: Attempt, then: Then) -> Attempt | None:
 	"""Calls the handler and records its outcome. Its writes and its completion commit together."""
 	try:
-		if reason := refusal(attempt):
-			record(outcomes.skipped, attempt, reason)
-			return
+		if attempt.refusal:
+			return record(attempt, then, outcomes.skipped, attempt.refusal)
 		result = call_handler(attempt)
 		if isinstance(result, Snooze):
-			keep(attempt, outcomes.snoozed, result.seconds)
-		else:
-			keep(attempt, outcomes.completed, result)
-	except JobCanceled:
-		attempt.job.cancel_requested_by = frappe.db.get_value(
-			"Background Job", attempt.job.name, "cancel_requested_by"
-		)
-		record(outcomes.canceled, attempt)
+			return keep(attempt, then, outcomes.snoozed, result.seconds)
+		return keep(attempt, then, outcomes.completed, result)
+	except JobCanceled as canceled:
+		return record(attempt, then, outcomes.canceled, canceled.requested_by)
 	except WorkerStopping as error:
-		record(outcomes.handed_back, attempt, str(error))
+		return record(attempt, then, outcomes.handed_back, str(error))
 	except LeaseLost:
-		frappe.db.rollback()
+		database.rollback()
+		return database.own_transaction(then)()
 	except JobTimeout as error:
-		traceback = frappe.get_traceback()
-		# the alarm may have torn a query in two: this connection's answers can no longer be trusted
-		database.reconnect()
-		record(outcomes.timed_out, attempt, error, traceback)
+		return record_timeout(attempt, then, error)
 	except Exception as error:
-		record(outcomes.failed, attempt, error, frappe.get_traceback())
-
-
-def refusal(attempt: Attempt) -> str | None:
-	"""Why this job may not run now, checked again before each attempt; None if it may."""
-	job, job_type = attempt.job, attempt.job_type
-	if job_type is None:
-		return f"Job Type {job.job_type} not found"
-	return tenancy.reason_not_to_run(job.owner_user, job.organization, job_type.requires_permission)
+		return record(attempt, then, outcomes.failed, error, frappe.get_traceback())
 
 
 def call_handler(attempt: Attempt):
-	handler = handlers.resolve(attempt.job_type.handler_method)
+	handler = handlers.handler_at(attempt.job_type.handler_method)
 	given = parameters.load(attempt.job.input_parameters)
 	around = {"method": attempt.job_type.handler_method, "kwargs": given, "transaction_type": "job"}
 	_call_hooks("before_job", **around)
@@ -136,23 +129,65 @@ def call_handler(attempt: Attempt):
 
 def _call_hooks(hook: str, **arguments) -> None:
 	"""Other apps prepare and clean up around each job, as they do around Frappe's own."""
-	for path in frappe.get_hooks(hook):
-		frappe.call(path, **arguments)
+	for call in handlers.job_hooks(hook):
+		call(**arguments)
 
 
-def keep(attempt: Attempt, outcome, *details) -> None:
+def keep(attempt: Attempt, then: Then, outcome, *details) -> Attempt | None:
 	"""Records an outcome together with what the handler wrote, or neither."""
-	if outcome(attempt, *details, clock.now()):
-		frappe.db.commit()  # nosemgrep: the handler's work and its completion are one
-	else:
-		frappe.db.rollback()
+	with statements.in_one_go():
+		outcome(attempt, *details, clock.now())
+		following = then()
+		_announce(following)
+		_commit(attempt)
+	return following
 
 
-def record(outcome, attempt: Attempt, *details) -> None:
-	"""Throws away what the handler wrote, then records what happened."""
-	frappe.db.rollback()
+def _commit(attempt: Attempt) -> None:
+	"""The handler's work, its completion and the next start are one."""
+	try:
+		statements.commit()
+	except LeaseLost:
+		raise  # nothing was committed
+	except Exception:
+		# what the handler wanted done after the commit may fail; the commit itself has happened then
+		if lease.is_held(attempt.job.name, attempt.lease_token):
+			raise
+		frappe.log_error(title=f"{attempt.job.name}: after its commit")
+		frappe.db.commit()  # nosemgrep: the error's record
+
+
+def record(attempt: Attempt, then: Then, outcome, *details) -> Attempt | None:
+	"""Throws away what the handler wrote, then records what happened, if the job is still ours."""
+	database.rollback()
 	frappe.set_user("Administrator")
-	database.own_transaction(outcome)(attempt, *details, clock.now())
+
+	def end_and_go_on() -> Attempt | None:
+		attempt.job = frappe._dict(attempt.job_at_start)  # whatever another end has tried to make of it
+		with statements.in_one_go():
+			outcome(attempt, *details, clock.now())
+			following = then()
+			_announce(following)
+		return following
+
+	try:
+		return database.own_transaction(end_and_go_on)()
+	except LeaseLost:
+		return database.own_transaction(then)()
+
+
+def record_timeout(attempt: Attempt, then: Then, error: JobTimeout) -> Attempt | None:
+	"""The alarm may have torn a query in two: this connection and this process can no longer be trusted."""
+	traceback = frappe.get_traceback()
+	attempt.is_poisoned = True
+	database.reconnect()
+	return record(attempt, lambda: None, outcomes.timed_out, error, traceback)
+
+
+def _announce(following: Attempt | None) -> None:
+	"""Before the commit: should this process be killed right after it, the watchdog knows what it started."""
+	if following and following.watchdog:
+		following.watchdog.announce(following.job.name, following.lease_token)
 
 
 def worker_name() -> str:

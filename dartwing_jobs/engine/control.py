@@ -4,7 +4,7 @@ import frappe
 from frappe import _
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import bell, database, dependents, log, states, transitions
+from dartwing_jobs.engine import bell, database, dependents, log, order, states, transitions
 from dartwing_jobs.engine.submit import submit
 from dartwing_jobs.errors import InvalidJobError
 
@@ -16,7 +16,7 @@ def cancel(job_name: str, reason: str | None = None) -> str:
 	job = _job_to_act_on(job_name)
 	user = frappe.session.user
 	if job.status in states.WAITING:
-		columns = {"run_at": None, "claim_key": 0, "unique_key": None}
+		columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE}
 		if not transitions.move(job, states.CANCELED, actor=user, message=reason, **columns):
 			return cancel(job_name, reason)  # it has just been started or ended: look again
 		dependents.settle(job.name, states.CANCELED)

@@ -1,6 +1,7 @@
-"""What the engine needs of the database beyond Frappe: its clock, its conflicts, its isolation."""
+"""What the engine needs of the database beyond Frappe: its clock, its isolation, its conflicts."""
 
 import contextlib
+import os
 import random
 import time
 from collections.abc import Callable
@@ -11,17 +12,19 @@ from zoneinfo import ZoneInfo
 import frappe
 from frappe.utils import get_system_timezone
 
+from dartwing_jobs.engine import statements
+
 # MariaDB: record changed since read, lock wait timeout, deadlock; PostgreSQL: serialization failure, deadlock
 CONFLICT_NUMBERS = frozenset({1020, 1205, 1213})
 CONFLICT_CODES = frozenset({"40001", "40P01"})
+# the server went away, shuts down, killed the connection, or it was cut in the middle of an answer
+LOST_NUMBERS = frozenset({0, 1053, 1927, 2006, 2013, 2055})
 TRIES = 5
 
 
 def utc_now() -> datetime:
 	"""The database's clock, naive UTC: the one clock that all workers share."""
-	return frappe.db.multisql(
-		{"mariadb": "select utc_timestamp(6)", "postgres": "select clock_timestamp() at time zone 'utc'"}
-	)[0][0]
+	return statements.fetch("select utc_timestamp(6) as utc")[0].utc
 
 
 def due_moment(site_time: datetime | str | None) -> datetime:
@@ -55,15 +58,51 @@ def reconnect() -> None:
 	with contextlib.suppress(Exception):
 		frappe.db.close()
 	frappe.db._conn = None
+	for callbacks in (frappe.db.before_commit, frappe.db.after_commit, frappe.db.before_rollback):
+		callbacks.reset()
 	read_committed()
+
+
+def leave_to_parent() -> None:
+	"""In a forked process: lets go of the connection without a word, for it is the parent's.
+
+	While any process holds its socket, the server does not notice that the parent was killed, and keeps
+	the locks of its transaction.
+	"""
+	connection = frappe.db._conn
+	if not connection:
+		return
+	socket = connection if hasattr(connection, "fileno") else connection._sock
+	nowhere = os.open(os.devnull, os.O_RDWR)
+	os.dup2(nowhere, socket.fileno())  # whatever the driver says when it is cleaned up, nobody hears
+	os.close(nowhere)
+
+
+def rollback() -> None:
+	"""Throws away what was not committed, also when the connection itself is gone."""
+	try:
+		frappe.db.rollback()
+	except Exception:
+		reconnect()
 
 
 def is_conflict(error: Exception) -> bool:
 	"""Whether running the same transaction again may well succeed."""
 	if isinstance(error, frappe.QueryDeadlockError | frappe.QueryTimeoutError):
 		return True
-	number = error.args[0] if error.args else None
-	return number in CONFLICT_NUMBERS or getattr(error, "pgcode", None) in CONFLICT_CODES
+	return _number(error) in CONFLICT_NUMBERS or getattr(error, "pgcode", None) in CONFLICT_CODES
+
+
+def is_lost_connection(error: Exception) -> bool:
+	if frappe.db.db_type == "mariadb":
+		# PEP 249: OperationalError is a DatabaseError is an Error, and InterfaceError is an Error, too
+		error_of_driver = frappe.db.OperationalError.__mro__[2]
+		return isinstance(error, error_of_driver) and _number(error) in LOST_NUMBERS
+	return bool(frappe.db._conn) and frappe.db._conn.closed != 0
+
+
+def _number(error: Exception) -> int | None:
+	return error.args[0] if error.args and isinstance(error.args[0], int) else None
 
 
 def own_transaction(function: Callable) -> Callable:
@@ -77,8 +116,9 @@ def own_transaction(function: Callable) -> Callable:
 				frappe.db.commit()  # nosemgrep: the engine's own transaction
 				return result
 			except Exception as error:
-				frappe.db.rollback()
-				if number == TRIES or not is_conflict(error):
+				lost = is_lost_connection(error)
+				rollback()
+				if number == TRIES or not (lost or is_conflict(error)):
 					raise
 				time.sleep(random.random() * 0.02 * number)
 		raise AssertionError("unreachable")

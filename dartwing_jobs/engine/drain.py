@@ -1,78 +1,143 @@
-"""A worker's answer to the bell: claims due jobs of its RQ queue and runs them one after another."""
+"""A worker's answer to the bell: runs the due jobs of its RQ queue one after another, and then lingers."""
 
+import random
+import sys
 import time
 
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import attempt, bell, database, lease, promote, sweep
-from dartwing_jobs.engine.watchdog import Watchdog
+from dartwing_jobs.engine import attempt as attempts
+from dartwing_jobs.engine import bell, claim, database, fresh, job_types, promote, routes, sweep
+from dartwing_jobs.engine.claim import LOW_TURN, Turns
+from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.watchdog import STOP, WANTED, YIELD, Watchdog
 
-# how long one answer may go on before the worker looks at its other queues
-SLICE_SECONDS = 60
-# how long a drain that ran dry waits for more: the next submit finds a warm worker
-LINGER_SECONDS = 3
-# while it does, it listens to the bell this often, and looks for what has fallen due once
-LISTEN_SECONDS = 0.02
-LOOK_SECONDS = 1
-CLAIM_AT_ONCE = 4
+# how often a drain looks for what has fallen due, and whether its queues are still to be served
+LOOK_SECONDS = 0.5
+# a lingering drain listens this long at a time, before it looks whether somebody else needs its worker
+LISTEN_SECONDS = 0.05
 
 
 def answer(rq_queue: str) -> None:
-	"""What a ring enqueues: works until nothing is due, or its slice is over and it rings for the rest."""
+	"""What a ring sends: works until nothing is due, or its slice is over and it rings for the rest."""
 	bell.answered(rq_queue)
 	frappe.set_user("Administrator")
 	database.read_committed()
-	job_queues = queues_of(rq_queue)
-	until = time.monotonic() + SLICE_SECONDS
-	watchdog = Watchdog()
+	watchdog = Watchdog(rq_queue, settings.lease_seconds())
 	try:
-		sweep.reap_expired()
-		while work_once(job_queues, watchdog) or _more_comes(rq_queue, job_queues):
-			if time.monotonic() > until or bell.is_wanted_elsewhere(rq_queue):
-				bell.ring(job_queues[0])
-				return
+		Drain(rq_queue, watchdog).run()
 	finally:
 		watchdog.stop()
 
 
 def drain(job_queues: list[str]) -> int:
-	"""Runs everything that is due now; returns how many jobs were run."""
-	total = 0
-	while done := work_once(job_queues):
-		total += done
-	return total
+	"""Runs everything that is due now in these queues, here; returns how many jobs were run."""
+	inline = Drain(None, None, job_queues)
+	while inline.look() and inline.run_due():
+		# there is no other process to leave the rest to
+		inline.is_used = inline.is_over = False
+	return inline.turns.taken
 
 
-def work_once(job_queues: list[str], watchdog: Watchdog | None = None) -> int:
-	"""Promotes, claims a few, runs them; returns how many."""
-	if not job_queues or not settings.is_online():
-		return 0
-	promote.promote_due(job_queues)
-	claimed = lease.claim(job_queues, CLAIM_AT_ONCE)
-	for number, job in enumerate(claimed):
-		if bell.is_stopping():
-			lease.give_back(claimed[number:])
-			return number
-		attempt.run(job, watchdog)
-	return len(claimed)
+class Drain:
+	"""One worker's stay at one RQ queue."""
 
+	def __init__(self, rq_queue: str | None, watchdog: Watchdog | None, job_queues: list[str] | None = None):
+		self.rq_queue, self.watchdog, self.given = rq_queue, watchdog, job_queues
+		# begins anywhere in the order of turns: one that stays for a single job must not always skip the last
+		self.turns, self.facts = Turns([], random.randrange(LOW_TURN) if rq_queue else 0), Facts()
+		self.lease_seconds, self.linger_seconds = settings.lease_seconds(), settings.linger_seconds()
+		self.started = self.looked_at = self.worked_at = time.monotonic()
+		self.slice_seconds = settings.slice_seconds()
+		self.is_used = False  # whether a job has run in this process
+		self.is_over = False  # whether this process may run no more
 
-def queues_of(rq_queue: str) -> list[str]:
-	filters = {"rq_queue": rq_queue, "paused": 0}
-	return frappe.get_all("Job Queue", filters=filters, pluck="name", order_by="name")
+	def run(self) -> None:
+		while self.look():
+			if self.run_due():
+				self.worked_at = time.monotonic()
+			if self.must_leave() or not self.wait_for_more():
+				self.leave()
+				return
 
+	def look(self) -> bool:
+		"""At what changes slowly: pauses, what has fallen due, dead leases. False when the engine is off."""
+		self.facts.forget()
+		if not settings.is_online():
+			return False
+		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []))
+		sweep.reap_expired()
+		promote.promote_due(self.turns.job_queues)
+		self.looked_at = time.monotonic()
+		return True
 
-def _more_comes(rq_queue: str, job_queues: list[str]) -> bool:
-	"""Lingers, so that the next submit finds a warm worker; True when there is something to do."""
-	until, look_at = time.monotonic() + LINGER_SECONDS, time.monotonic() + LOOK_SECONDS
-	try:
-		while time.monotonic() < until and not bell.is_wanted_elsewhere(rq_queue):
-			if bell.heard(rq_queue):
+	def run_due(self) -> bool:
+		"""Runs jobs until none is due, or it is time to look or to leave; whether there was any."""
+		attempt = database.own_transaction(self.start_next)()
+		if attempt is None:
+			return False
+		if self.rq_queue and claim.is_waiting(self.turns.job_queues):
+			bell.ring(self.rq_queue)  # more than one worker may be needed; each calls the next
+		while attempt:
+			following = attempts.run(attempt, self.start_next)
+			self.is_over = self.is_over or attempt.is_poisoned
+			attempt = following
+		fresh.become("Administrator")
+		if self.watchdog:
+			self.watchdog.rest()
+		return True
+
+	def start_next(self) -> "attempts.Attempt | None":
+		"""Claims and starts the next job, in the caller's transaction; None when none is left for it."""
+		if self.must_leave() or (self.watchdog and self.must_look()):
+			return None
+		job = self.turns.take_next()
+		if job is None:
+			return None
+		if job_types.is_isolated(self.facts.type_of(job)):
+			self.is_over = True  # alone in its process: in this one if it is new, otherwise in the next
+			if self.is_used:
+				return None
+		self.is_used = True
+		return attempts.start(job, self.lease_seconds, self.facts, self.watchdog)
+
+	def must_look(self) -> bool:
+		return time.monotonic() - self.looked_at > LOOK_SECONDS
+
+	def must_leave(self) -> bool:
+		if self.is_over or self.watchdog is None:
+			return self.is_over
+		is_over_time = time.monotonic() - self.started > self.slice_seconds
+		return is_over_time or self.watchdog.says(STOP | YIELD) or not self.watchdog.is_alive()
+
+	def wait_for_more(self) -> bool:
+		"""Lingers: the next submit finds a warm worker. True when there may be something to do."""
+		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
+		bell.ring_for_others(self.rq_queue)
+		if is_burst() or not (self.is_warm() or _something_is_due_soon()):
+			return False
+		while not self.watchdog.says(STOP | WANTED):
+			if self.must_look() or bell.listen(self.rq_queue, LISTEN_SECONDS):
 				return True
-			if time.monotonic() > look_at and promote.promote_due(job_queues):
-				return True
-			time.sleep(LISTEN_SECONDS)
-	finally:
-		bell.fall_asleep(rq_queue)
-	return False
+		return False
+
+	def is_warm(self) -> bool:
+		return time.monotonic() - self.worked_at < self.linger_seconds
+
+	def leave(self) -> None:
+		"""Sees to it that somebody comes for what is left."""
+		if bell.fall_asleep(self.rq_queue) or claim.is_waiting(self.turns.job_queues):
+			bell.ring(self.rq_queue)
+		elif not is_burst() and _something_is_due_soon():
+			bell.send_wake(self.rq_queue)
+
+
+def is_burst() -> bool:
+	"""Whether this worker is to end when nothing is left: it must not be kept by what falls due later."""
+	return "--burst" in sys.argv
+
+
+def _something_is_due_soon() -> bool:
+	seconds = bell.seconds_until_something_is_due()
+	return seconds is not None and seconds < bell.HORIZON_SECONDS

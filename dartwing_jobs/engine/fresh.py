@@ -1,25 +1,43 @@
 """A clean Frappe for each job in a process that runs many: nothing of the one before is left."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import pickle
 
 import frappe
 
-
-@contextmanager
-def fresh_frappe(user: str) -> Iterator[None]:
-	"""New flags, messages, caches and user, on the connection that is open already."""
-	_renew(user)
-	try:
-		yield
-	finally:
-		_renew("Administrator")
+# what belongs to the worker's message around all the jobs, and is kept
+KEPT = ("db", "job")
+_clean: dict[str, tuple[dict, bytes]] = {}
 
 
-def _renew(user: str) -> None:
-	site, db = frappe.local.site, frappe.local.db
-	db.rollback()  # and with it every callback that a handler left behind
-	db.value_cache.clear()
-	frappe.init(site, force=True)
-	frappe.local.db = db
+def become(user: str) -> None:
+	"""New flags, messages, caches and user, on the connection that is open already.
+
+	As `frappe.init` leaves it: once by that, and from memory afterwards, in a tenth of the time.
+	"""
+	local, site = frappe.local, frappe.local.site
+	kept = {name: getattr(local, name) for name in KEPT if hasattr(local, name)}
+	local.db.value_cache.clear()
+	if site not in _clean:
+		_clean[site] = _initial_state(site, local.sites_path)
+	_restore(*_clean[site])
+	for name, value in kept.items():
+		setattr(local, name, value)
 	frappe.set_user(user)
+
+
+def _initial_state(site: str, sites_path: str) -> tuple[dict, bytes]:
+	"""What `frappe.init` sets: things that nobody changes, and a copy of those that somebody might."""
+	_restore({}, pickle.dumps({}))
+	frappe.init(site, sites_path=sites_path, force=True)
+	state = dict(iter(frappe.local))
+	changing = {name: value for name, value in state.items() if isinstance(value, dict | list | set)}
+	fixed = {name: value for name, value in state.items() if name not in changing}
+	return fixed, pickle.dumps(changing)
+
+
+def _restore(fixed: dict, changing: bytes) -> None:
+	state = {**fixed, **pickle.loads(changing)}
+	for name in [name for name, _value in frappe.local if name not in state]:
+		delattr(frappe.local, name)
+	for name, value in state.items():
+		setattr(frappe.local, name, value)

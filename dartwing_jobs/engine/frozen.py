@@ -63,7 +63,11 @@ def shipped_fields() -> dict[str, dict]:
 	path = frappe.get_module_path("Dartwing Jobs", "doctype", "background_job", "background_job.json")
 	with open(path) as file:
 		fields = json.load(file)["fields"]
-	return {field["fieldname"]: field for field in fields if not field["fieldtype"].endswith("Break")}
+	return {
+		field["fieldname"]: frappe._dict(field)
+		for field in fields
+		if not field["fieldtype"].endswith("Break")
+	}
 
 
 def _guarded_fields() -> list[str]:

@@ -1,6 +1,8 @@
 """Handlers: the functions that job types may name. A row in a table must never be arbitrary code."""
 
+import inspect
 from collections.abc import Callable
+from dataclasses import dataclass, fields
 
 import frappe
 from frappe import _
@@ -9,16 +11,55 @@ from dartwing_jobs.errors import InvalidJobError
 
 HOOK = "dartwing_job_handlers"
 MARK = "__dartwing_job__"
+_resolved: dict[tuple[str, str], Callable] = {}
+_job_hooks: dict[tuple[str, str], list[Callable]] = {}
 
 
-def job_handler(function: Callable | None = None, **job_type) -> Callable:
-	"""Marks a function as a handler. Keyword arguments declare its Job Type (`type_name`, `category`, …)."""
+@dataclass(frozen=True, kw_only=True)
+class Declaration:
+	"""The Job Type that a handler brings along. None leaves a field to its category or default."""
+
+	job_type: str
+	display_name: str | None = None
+	description: str | None = None
+	category: str | None = None
+	job_queue: str | None = None
+	priority: str | int | None = None
+	timeout: int | None = None
+	max_retries: int | None = None
+	retry_mode: str | None = None
+	backoff_base_seconds: int | None = None
+	backoff_cap_seconds: int | None = None
+	isolation: str | None = None
+	requires_permission: str | None = None
+	deduplication_window: int | None = None
+	retention_days: int | None = None
+	allow_critical: bool | None = None
+	allow_schedule: bool | None = None
+	schema: dict | None = None
+
+
+def job_handler(function: Callable | None = None, **options) -> Callable:
+	"""Marks a function as a handler. Options declare its Job Type as well; see `Declaration`."""
+	declaration = _declaration(options) if options else None
 
 	def mark(function: Callable) -> Callable:
-		setattr(function, MARK, job_type)
+		setattr(function, MARK, declaration)
 		return function
 
 	return mark(function) if function else mark
+
+
+def handler_at(path: str) -> Callable:
+	"""`resolve`, remembered for as long as a worker's process lives: code does not change in it."""
+	key = frappe.local.site, path
+	if key not in _resolved:
+		_resolved[key] = resolve(path)
+	return _resolved[key]
+
+
+def declaration_of(function: Callable) -> Declaration | None:
+	return getattr(function, MARK, None)
 
 
 def resolve(path: str) -> Callable:
@@ -31,3 +72,29 @@ def resolve(path: str) -> Callable:
 		message = _("{0} is not a job handler: mark it with @job_handler, or list it in the hook {1}.")
 		frappe.throw(message.format(path, HOOK), InvalidJobError)
 	return function
+
+
+def job_hooks(name: str) -> list[Callable]:
+	"""What apps hook around jobs, each called with what it takes; looked up once per process, as code is."""
+	key = frappe.local.site, name
+	if key not in _job_hooks:
+		_job_hooks[key] = [_taking_what_it_names(frappe.get_attr(path)) for path in frappe.get_hooks(name)]
+	return _job_hooks[key]
+
+
+def _taking_what_it_names(function: Callable) -> Callable:
+	"""As `frappe.call` does it, but the signature is read once and not for each job."""
+	parameters = inspect.signature(function).parameters.values()
+	if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
+		return function
+	names = {parameter.name for parameter in parameters}
+	return lambda **given: function(**{name: given[name] for name in given.keys() & names})
+
+
+def _declaration(options: dict) -> Declaration:
+	"""Wrong options are the programmer's mistake, so they raise where the handler is imported."""
+	if unknown := sorted(set(options) - {field.name for field in fields(Declaration)}):
+		raise TypeError(f"@job_handler has no option {', '.join(unknown)}")
+	if not options.get("job_type"):
+		raise TypeError("@job_handler declares a Job Type only with its name: job_type=...")
+	return Declaration(**options)

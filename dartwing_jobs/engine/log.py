@@ -4,6 +4,8 @@ from datetime import datetime
 
 import frappe
 
+from dartwing_jobs.engine import rows, statements
+
 # what each row takes over from its job, so that it can be read alone
 FROM_THE_JOB = (
 	"organization",
@@ -15,11 +17,12 @@ FROM_THE_JOB = (
 	"request_id",
 	"correlation_id",
 )
+ROWS_AT_ONCE = 1000
 
 
 def write(job, event: str, from_status: str | None, to_status: str, **details) -> None:
 	"""Adds one row in the caller's transaction; `details` as for `row`."""
-	_insert(row(job, event, from_status, to_status, **details))
+	insert_rows([row(job, event, from_status, to_status, **details)])
 
 
 def row(
@@ -31,35 +34,28 @@ def row(
 	now: datetime,
 	actor: str | None = None,
 	message: str | None = None,
+	by: str | None = None,
 	changes: dict | None = None,
 ) -> dict:
-	"""The columns of a row; `job` is a document or a row, `changes` what a move set."""
-	changes = changes or {}
-	own = {
-		"name": frappe.generate_hash(length=20),
-		"owner": frappe.session.user,
-		"creation": now,
-		"modified": now,
-		"modified_by": frappe.session.user,
-		"background_job": job.name,
-		"event": event,
-		"from_status": from_status,
-		"to_status": to_status,
-		"timestamp": now,
-		"actor": actor,
-		"message": message,
-		"attempt": changes.get("attempt", job.get("attempt")) or 0,
-		"retry_attempt": changes.get("retry_count", job.get("retry_count")) or 0,
-	}
+	"""The columns of a row; `job` is a document or a row, `changes` what a move set, `by` who does it."""
+	changes, by = changes or {}, by or frappe.session.user
+	own = rows.new(
+		by,
+		now,
+		background_job=job.name,
+		event=event,
+		from_status=from_status,
+		to_status=to_status,
+		timestamp=now,
+		actor=actor,
+		message=message,
+		attempt=changes.get("attempt", job.get("attempt")) or 0,
+		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
+	)
 	return own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB}
 
 
-def insert_rows(rows: list[dict]) -> None:
+def insert_rows(events: list[dict]) -> None:
 	"""Many rows in a few statements."""
-	if rows:
-		values = [list(row.values()) for row in rows]
-		frappe.db.bulk_insert("Job Execution Log", list(rows[0]), values, chunk_size=1000)
-
-
-def _insert(columns: dict) -> None:
-	frappe.qb.into("Job Execution Log").columns(*columns).insert(*columns.values()).run()
+	for start in range(0, len(events), ROWS_AT_ONCE):
+		statements.insert_last("Job Execution Log", events[start : start + ROWS_AT_ONCE])

@@ -1,48 +1,55 @@
-"""The order of the queue as one number: fair between organizations, a step per priority, ageing for free.
+"""The order of the queue as one number: a band per priority, and in each band a fair tag per organization.
 
-Each organization's jobs get tags one apart, from the queue's virtual time on: the tag of the job that was
-claimed last. Whoever has a thousand jobs waiting has taken a thousand tags; a newcomer gets the next.
-A lower priority adds a constant: it is overtaken until virtual time has moved on by that much.
+In a band each organization's jobs get tags one apart, from the one behind the head of the band on. Whoever
+has a thousand jobs waiting has taken a thousand tags; a newcomer stands near the head. Never at the head
+itself: while anybody waits there it does not move, and those who come and go would keep the others from it.
+A higher priority is a lower band, and goes first. So that a low one does not wait for ever, every so often a
+worker takes its next job from the lowest band that has any (`engine/claim.py`).
 """
 
-import frappe
+from dartwing_jobs.engine import priorities, statements
 
-from dartwing_jobs.engine import priorities
-
-# how many claims a step of priority is worth
-PRIORITY_STEP = 10_000
-OFFSETS = {word: PRIORITY_STEP * rank for rank, word in enumerate(reversed(priorities.ALL))}
+BAND = 2**40
+RANKS = {word: rank for rank, word in enumerate(reversed(priorities.ALL))}
 
 
-class Tags:
-	"""Hands out claim keys for one queue, inside the promoter's transaction."""
+OUT_OF_LINE = {"line": None, "claim_key": 0}
+
+
+class Places:
+	"""Hands out places in one queue, inside the transaction that puts the jobs there."""
 
 	def __init__(self, job_queue: str):
 		self.job_queue = job_queue
-		self.virtual_time = frappe.db.get_value("Job Queue", job_queue, "virtual_time", for_update=True) or 0
 		self.last: dict[tuple[str, str], int] = {}
 
-	def next(self, organization: str, priority: str) -> int:
+	def next(self, organization: str, priority: str) -> dict:
+		"""The columns that put a job in line. What is not in line has no `line`: whoever looks into one finds
+		nobody else, however many have been there."""
 		key = organization, priority
-		if key not in self.last:
-			self.last[key] = _last_key(self.job_queue, organization, priority) - OFFSETS[priority]
-		self.last[key] = max(self.virtual_time, self.last[key]) + 1
-		return self.last[key] + OFFSETS[priority]
+		place = self.last[key] + 1 if key in self.last else _first_place(self.job_queue, *key)
+		self.last[key] = place
+		return {"line": self.job_queue, "claim_key": place}
 
 
-def tag(claim_key: int, priority: str) -> int:
-	return claim_key - OFFSETS[priority]
+def rank(claim_key: int) -> int:
+	return claim_key // BAND
 
 
-def _last_key(job_queue: str, organization: str, priority: str) -> int:
-	job = frappe.qb.DocType("Background Job")
-	rows = (
-		frappe.qb.from_(job)
-		.select(job.claim_key)
-		.where((job.job_queue == job_queue) & (job.organization == organization))
-		.where((job.priority == priority) & (job.claim_key > 0))
-		.orderby(job.claim_key, order=frappe.qb.desc)
-		.limit(1)
-		.run(pluck=True)
+def band(rank: int) -> tuple[int, int]:
+	"""The first claim key of a band, and the first one behind it. 0 means: not in the queue."""
+	return rank * BAND + 1, (rank + 1) * BAND
+
+
+def _first_place(job_queue: str, organization: str, priority: str) -> int:
+	"""Behind the head of the band, and behind the organization's own last job; two looks into an index."""
+	start, end = band(RANKS[priority])
+	(row,) = statements.fetch(
+		"""select
+		(select min(claim_key) from `tabBackground Job`
+			where line = %s and claim_key >= %s and claim_key < %s) as head,
+		(select max(claim_key) from `tabBackground Job`
+			where line = %s and organization = %s and claim_key >= %s and claim_key < %s) as own""",
+		(job_queue, start, end, job_queue, organization, start, end),
 	)
-	return rows[0] if rows else 0
+	return max(start, (row.head or 0) + 1, (row.own or 0) + 1)

@@ -1,58 +1,58 @@
 """Job Run: one row per attempt, written when it starts and once more when it ends."""
 
+import json
 from datetime import datetime
 
-import frappe
-
-from dartwing_jobs import parameters
+from dartwing_jobs.engine import rows, sanitize, statements
 
 RUNNING = "Running"
 COMPLETED = "Completed"
 FAILED = "Failed"
 SKIPPED = "Skipped"
 TRACEBACK_LENGTH = 20_000
+MESSAGE_LENGTH = 2_000
 
 
 def begin(job, now: datetime, worker: str) -> str:
-	name = frappe.generate_hash(length=20)
-	columns = {
-		"name": name,
-		"owner": job.owner_user,
-		"creation": now,
-		"modified": now,
-		"modified_by": job.owner_user,
-		"background_job": job.name,
-		"organization": job.organization,
-		"status": RUNNING,
-		"attempt": job.attempt,
-		"started_at": now,
-		"worker": worker,
-		"job_type": job.job_type,
-		"job_template": job.job_template,
-		"params_snapshot": parameters.canonical(parameters.load(job.input_parameters), "params"),
-	}
-	frappe.qb.into("Job Run").columns(*columns).insert(*columns.values()).run()
-	return name
+	row = rows.new(
+		job.owner_user,
+		now,
+		background_job=job.name,
+		organization=job.organization,
+		status=RUNNING,
+		attempt=job.attempt,
+		started_at=now,
+		worker=worker,
+		job_type=job.job_type,
+		job_template=job.job_template,
+		params_snapshot=statements.as_json(job.input_parameters),
+	)
+	statements.insert("Job Run", [row])
+	return row["name"]
 
 
 def end(name: str, status: str, started: datetime, now: datetime, **columns) -> None:
-	run = frappe.qb.DocType("Job Run")
-	update = frappe.qb.update(run).where(run.name == name)
 	columns |= {
 		"status": status,
 		"finished_at": now,
 		"modified": now,
 		"duration_seconds": max(0.0, (now - started).total_seconds()),
 	}
-	for column, value in columns.items():
-		update = update.set(run[column], value)
-	update.run()
+	statements.update_later("Job Run", name, columns)
 
 
 def error_columns(error: BaseException, error_type: str, traceback: str) -> dict:
+	error_class = f"{type(error).__module__}.{type(error).__qualname__}"[:140]
+	told = {"type": error_type, "class": error_class, "message": message_of(error)}
 	return {
 		"error_type": error_type,
-		"error_class": f"{type(error).__module__}.{type(error).__qualname__}"[:140],
-		"error_message": str(error)[:2000],
-		"traceback": traceback[-TRACEBACK_LENGTH:],
+		"error_class": error_class,
+		"error_message": told["message"],
+		"error": json.dumps(told),
+		"traceback": sanitize.text(traceback)[-TRACEBACK_LENGTH:],
 	}
+
+
+def message_of(error: BaseException) -> str:
+	"""What went wrong, for people: without secrets, and never empty."""
+	return sanitize.text(str(error) or type(error).__name__)[:MESSAGE_LENGTH]

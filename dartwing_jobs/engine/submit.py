@@ -1,14 +1,32 @@
-"""Submitting: a row and its first log row in the caller's transaction, and a ring after the commit."""
+"""Submitting: a row and its first log rows in the caller's transaction, and a ring after the commit."""
 
 import uuid
+from collections.abc import Iterator
+from datetime import datetime
+from functools import lru_cache
 
 import frappe
 from frappe import _
 from frappe.model.document import Document
 
 from dartwing_jobs import parameters as job_parameters
-from dartwing_jobs import tenancy
-from dartwing_jobs.engine import bell, log, naming, states
+from dartwing_jobs import settings, tenancy
+from dartwing_jobs.document import checked
+from dartwing_jobs.engine import (
+	bell,
+	database,
+	dependents,
+	listeners,
+	log,
+	naming,
+	priorities,
+	statements,
+	states,
+	submission,
+)
+from dartwing_jobs.engine.frozen import shipped_fields
+from dartwing_jobs.engine.order import Places
+from dartwing_jobs.engine.outcomes import TICK
 from dartwing_jobs.errors import InvalidJobError
 
 # what a submitter may say about a job beside its type, organization and parameters
@@ -27,34 +45,34 @@ OPTIONS = frozenset(
 		"correlation_id",
 		"traceparent",
 		"job_id",
+		"job_template",
 		"retry_of",
 	}
 )
-ROWS_AT_ONCE = 1000
+# what one statement writes at most
+ROWS_AT_ONCE = 500
+BYTES_AT_ONCE = 4_000_000
+NUMBERS = frozenset({"Int", "Percent", "Check", "Float"})
 
 
 def submit(
 	job_type: str, parameters: dict | str | None = None, organization: str | None = None, **options
 ) -> Document:
 	"""Submits one job and returns it. It runs once the caller's transaction has been committed."""
-	job = _new_job(job_type, organization, options)
-	job.input_parameters = parameters
-	return job.insert(ignore_permissions=True)
+	with statements.in_one_go():
+		job = _new_job(job_type, organization, options)
+		(submitted,) = _insert(job, _storable(job, [parameters]))
+	return frappe.get_doc(submitted)
 
 
 def submit_many(
 	job_type: str, many_parameters: list[dict], organization: str | None = None, **options
 ) -> list[str]:
 	"""Submits a job for each set of parameters, with the same checks, in a few statements."""
-	first = _new_job(job_type, organization, options)
-	first.check_input()
-	first.set_submitter()
-	first.before_validate()
-	first.validate_submission()
-	names = naming.next_job_names(len(many_parameters))
-	_insert_jobs(first, names, [job_parameters.canonical(one, _("Parameters")) for one in many_parameters])
-	bell.ring_after_commit(first.job_queue)
-	return names
+	with statements.in_one_go():
+		job = _new_job(job_type, organization, options)
+		stored = _storable(job, many_parameters)
+		return [one.name for one in _insert(job, stored)] if stored else []
 
 
 def default_organization(user: str) -> str:
@@ -65,34 +83,119 @@ def default_organization(user: str) -> str:
 	return organizations[0]
 
 
-def _new_job(job_type: str, organization: str | None, options: dict) -> Document:
-	if unknown := sorted(set(options) - OPTIONS):
-		frappe.throw(_("A job has no option {0}.").format(", ".join(unknown)), InvalidJobError)
+def _new_job(job_type: str, organization: str | None, options: dict):
+	"""A job that was checked in every respect but its parameters, and is not written yet."""
 	user = options.get("owner_user") or frappe.session.user
-	organization = organization or default_organization(user)
-	job = frappe.new_doc("Background Job", job_type=job_type, organization=organization, **options)
-	if reason := tenancy.reason_not_to_submit(user, organization, _required_permission(job_type)):
+	job = frappe._dict(_blank_row(), **_checked_options(options))
+	job.job_type, job.organization = job_type, organization or default_organization(user)
+	job.priority = priorities.from_value(job.priority)
+	submission.set_submitter(job)
+	required = submission.type_of(job).requires_permission
+	if reason := tenancy.reason_not_to_submit(user, job.organization, required):
 		frappe.throw(reason, frappe.PermissionError)
+	submission.fill_in(job)
+	submission.check(job)
 	return job
 
 
-def _required_permission(job_type: str) -> str | None:
-	return frappe.db.get_value("Job Type", job_type, "requires_permission")
+def _storable(job, many_parameters: list) -> list[str | None]:
+	job_type, label, most_bytes = submission.type_of(job), _("Parameters"), settings.max_parameter_bytes()
+	stored = [job_parameters.canonical(one, label, most_bytes) for one in many_parameters]
+	if job_type.parameters_schema:
+		for one in stored:
+			job_parameters.check_schema(job_type, one)
+	return stored
 
 
-def _insert_jobs(first: Document, names: list[str], stored_parameters: list[str | None]) -> None:
-	now, user = first.created_at, frappe.session.user
-	common = first.get_valid_dict(convert_dates_to_str=False)
-	common |= {"owner": first.owner_user, "creation": now, "modified": now, "modified_by": user}
-	columns = list(common)
-	rows, logs = [], []
-	for name, one in zip(names, stored_parameters, strict=True):
-		job = frappe._dict(common, name=name, input_parameters=one, job_id=str(uuid.uuid4()))
-		rows.append([job[column] for column in columns])
-		logs.append(
-			log.row(
-				job, states.CREATION.event, None, states.PENDING, now=job.created_at, actor=job.owner_user
-			)
-		)
-	frappe.db.bulk_insert("Background Job", columns, rows, chunk_size=ROWS_AT_ONCE)
-	log.insert_rows(logs)
+def _checked_options(options: dict) -> dict:
+	if unknown := sorted(set(options) - OPTIONS):
+		frappe.throw(_("A job has no option {0}.").format(", ".join(unknown)), InvalidJobError)
+	given = {name: value for name, value in options.items() if value not in (None, "")}
+	return {name: checked(value, shipped_fields()[name], name) for name, value in given.items()}
+
+
+@lru_cache
+def _blank_row() -> dict:
+	"""A job that says nothing: each field's default, or what its column has where there is none."""
+	fields = shipped_fields().values()
+	words = {field.fieldname: field.default for field in fields if field.fieldtype == "Select"}
+	numbers = {field.fieldname: int(field.default or 0) for field in fields if field.fieldtype in NUMBERS}
+	row = {**dict.fromkeys(shipped_fields()), **words, **numbers}
+	return {**row, "doctype": "Background Job", "docstatus": 0, "idx": 0}
+
+
+def _insert(first, stored_parameters: list[str | None]) -> list:
+	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line."""
+	first.run_at = _moment_to_wait_for(first)
+	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored_parameters]
+	jobs[0].job_id = first.job_id
+	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
+	if first.run_at or first.depends_on:
+		statements.arrive()
+	else:
+		_put_in_line(jobs)
+	for batch in _batches(jobs):
+		statements.insert("Background Job", [_columns(job) for job in batch])
+		log.insert_rows([row for job in batch for row in _first_log_rows(job)])
+	call_workers_after_commit(first)
+	for job in jobs:
+		listeners.tell_after_commit(job.name, None, job.status)
+	return jobs
+
+
+def _moment_to_wait_for(job) -> datetime | None:
+	"""When a delayed job falls due, in UTC; None when it is due already, or waits for its parent."""
+	if not job.scheduled_for or job.depends_on:
+		return None
+	due = database.due_moment(job.scheduled_for)
+	return due if due > database.utc_now() else None
+
+
+def _name(jobs: list, names: list[str]) -> None:
+	for job, name in zip(jobs, names, strict=True):
+		job.name = name
+
+
+def _put_in_line(jobs: list) -> None:
+	places = Places(jobs[0].job_queue)
+	for job in jobs:
+		job.status = states.QUEUED
+		job.update(places.next(job.organization, job.priority))
+
+
+def _columns(job) -> dict:
+	job.creation = job.modified = job.created_at
+	job.modified_by = frappe.session.user
+	return {column: value for column, value in job.items() if column != "doctype"}
+
+
+def _first_log_rows(job) -> list[dict]:
+	told = {"now": job.created_at, "actor": job.owner_user}
+	rows = [log.row(job, states.CREATION.event, None, states.PENDING, **told)]
+	if job.status == states.QUEUED:
+		event = states.transition(states.PENDING, states.QUEUED).event
+		rows.append(log.row(job, event, states.PENDING, states.QUEUED, now=job.created_at + TICK))
+	return rows
+
+
+def _batches(jobs: list) -> Iterator[list]:
+	"""No statement may be larger than a server takes, and parameters may be large."""
+	batch, size = [], 0
+	for job in jobs:
+		length = len(job.input_parameters or "")
+		if batch and (len(batch) == ROWS_AT_ONCE or size + length > BYTES_AT_ONCE):
+			yield batch
+			batch, size = [], 0
+		batch.append(job)
+		size += length
+	yield batch
+
+
+def call_workers_after_commit(job) -> None:
+	"""Rings for a job that was submitted, whether it is due, falls due soon, or waits for its parent."""
+	if job.depends_on:
+		frappe.db.after_commit.add(lambda: dependents.follow(job.depends_on))
+	elif job.run_at:
+		bell.ring_when_due_after_commit(job.job_queue, job.run_at)
+	else:
+		bell.ring_after_commit(job.job_queue)

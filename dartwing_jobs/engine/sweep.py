@@ -1,75 +1,45 @@
-"""Duties that repair what was lost: dead leases, lost rings. Bounded, and safe to run twice at once."""
+"""Duties that repair what was lost: leases, rings, children. Bounded, and safe to run twice at once."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
-import frappe
-
-from dartwing_jobs import clock
-from dartwing_jobs.engine import bell, database, outcomes, runs, states
-from dartwing_jobs.engine.attempt import Attempt
+from dartwing_jobs import settings
+from dartwing_jobs.engine import bell, claim, database, dependents, lost, promote, routes, statements
 
 BATCH = 100
-LOST = "The worker was lost"
-
-
-class WorkerLost(Exception):
-	"""The lease of a running job ran out: its worker died or stopped answering."""
 
 
 def sweep() -> None:
 	"""Every minute, from the scheduler."""
 	reap_expired()
+	dependents.follow_left_behind()
 	ring_for_waiting()
 
 
-def reap_expired(now: datetime | None = None) -> int:
+def reap_expired() -> int:
 	"""Takes jobs back from workers that no longer renew their lease; returns how many."""
-	expired = _expired(now or database.utc_now())
-	for job in expired:
-		database.own_transaction(_reap)(job)
-	return len(expired)
+	return sum(lost.record_loss(job.name, job.lease_token) for job in expired_leases())
 
 
-def ring_for_waiting(now: datetime | None = None) -> None:
-	"""Rings for every queue that has something to do, in case its ring was lost."""
-	job = frappe.qb.DocType("Background Job")
-	due = (job.run_at <= (now or database.utc_now())) | (job.claim_key > 0)
-	for queue in frappe.qb.from_(job).select(job.job_queue).where(due).distinct().run(pluck=True):
-		bell.ring(queue)
-
-
-def _expired(now: datetime) -> list:
-	job = frappe.qb.DocType("Background Job")
-	return (
-		frappe.qb.from_(job)
-		.select(job.star)
-		.where(job.lease_expires_at < now)
-		.orderby(job.lease_expires_at)
-		.limit(BATCH)
-		.run(as_dict=True)
+def expired_leases() -> list:
+	return statements.fetch(
+		f"""select name, lease_token from `tabBackground Job` where lease_expires_at < utc_timestamp(6)
+		order by lease_expires_at limit {BATCH}"""
 	)
 
 
-def _reap(job) -> None:
-	if job.status == states.QUEUED:
-		_make_claimable_again(job)
+def ring_for_waiting() -> None:
+	"""Rings for every queue that has something to do, or soon will have, in case its ring was lost."""
+	if not settings.is_online():
 		return
-	run = frappe.db.get_value(
-		"Job Run", {"background_job": job.name, "status": runs.RUNNING}, ["name", "started_at"]
-	)
-	name, started = run or (None, job.started_at)
-	job_type = frappe.get_cached_doc("Job Type", job.job_type)
-	attempt = Attempt(job, job_type, job.lease_token, name, started)
-	outcomes.failed(attempt, WorkerLost(LOST), LOST, clock.now())
+	soon = database.utc_now() + timedelta(seconds=bell.HORIZON_SECONDS)
+	for rq_queue, job_queues in routes.by_rq_queue().items():
+		due = promote.earliest_due(job_queues).values()
+		if claim.is_waiting(job_queues) or min(due, default=soon) < soon:
+			bell.ring(rq_queue)
 
 
-def _make_claimable_again(job) -> None:
-	row = frappe.qb.DocType("Background Job")
-	(
-		frappe.qb.update(row)
-		.set(row.run_at, database.utc_now())
-		.set(row.lease_token, None)
-		.set(row.lease_expires_at, None)
-		.where((row.name == job.name) & (row.lease_token == job.lease_token) & (row.status == states.QUEUED))
-		.run()
-	)
+def next_duty(job_queues: list[str]) -> datetime | None:
+	"""The next moment, in UTC, at which something of these queues falls due or somebody's lease runs out."""
+	(lease,) = statements.fetch("select min(lease_expires_at) as ends from `tabBackground Job`")
+	moments = [*promote.earliest_due(job_queues).values(), lease.ends]
+	return min((moment for moment in moments if moment), default=None)

@@ -1,12 +1,13 @@
 """The only writer of a job's status: a guarded update and its log row, both or neither."""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, states
+from dartwing_jobs.engine import database, listeners, log, statements, states
 
 # the moment that entering a status stamps on the job
 STAMPS = {
@@ -17,66 +18,67 @@ STAMPS = {
 }
 
 
-def move(
+def move(job, to_status: str, **details) -> bool:
+	"""Moves a job inside somebody else's transaction: when it fails, nothing of it is left there."""
+	with both_or_neither():
+		return apply(job, to_status, **details)
+
+
+def apply(
 	job,
 	to_status: str,
 	*,
 	actor: str | None = None,
 	message: str | None = None,
 	now: datetime | None = None,
-	lease: str | None = None,
+	by: str | None = None,
+	event: str | None = None,
+	guard: dict | None = None,
+	or_raise: Exception | None = None,
 	**changes,
 ) -> bool:
 	"""Moves a job and writes its story; False, and nothing written, when it is no longer as `job` says.
 
-	`job` is a document or a row of its fields; `changes` are other columns, set in the same statement. With a
-	`lease`, the job must also still be held by it: a worker that lost its job changes nothing.
+	For transactions that are thrown away as a whole when a statement fails; otherwise `move`.
+	`job` is a document or a row of its fields, `changes` are other columns of the same statement, `guard` is
+	what else must still be so, `event` what the log calls it if not by the table's word. `or_raise` is raised
+	instead of answering False, perhaps later (see `statements.in_one_go`).
 	"""
 	from_status = job.status
-	row = states.transition(from_status, to_status)
-	now = now or clock.now()
-	columns = _columns(to_status, now, actor) | changes
-	with both_or_neither():
-		if not _update_if_still(job.name, from_status, lease, columns):
-			return False
-		log.write(
-			job, row.event, from_status, to_status, actor=actor, message=message, now=now, changes=columns
-		)
+	event = event or states.transition(from_status, to_status).event
+	now, by = now or clock.now(), by or frappe.session.user
+	columns = _columns(to_status, now, by, actor) | changes
+	guard = {"status": from_status, **(guard or {})}
+	if or_raise:
+		statements.update_or_raise("Background Job", job.name, columns, guard, or_raise)
+	elif not statements.update("Background Job", job.name, columns, guard):
+		return False
+	told = {"actor": actor, "message": message, "now": now, "by": by, "changes": columns}
+	log.write(job, event, from_status, to_status, **told)
+	listeners.tell_after_commit(job.name, from_status, to_status)
 	job.update(columns)
 	return True
 
 
 @contextmanager
-def both_or_neither():
+def both_or_neither() -> Iterator[None]:
 	"""Undoes every statement inside when one of them fails, and nothing before them."""
 	savepoint = "dartwing_move"
 	frappe.db.savepoint(savepoint)
 	try:
 		yield
-	except frappe.QueryDeadlockError:
-		raise  # the server has already rolled the whole transaction back: there is no savepoint left
-	except Exception:
-		frappe.db.rollback(save_point=savepoint)
+	except Exception as error:
+		# after a conflict the server has rolled the whole transaction back: there is no savepoint left
+		if not database.is_conflict(error):
+			frappe.db.rollback(save_point=savepoint)
 		raise
 	frappe.db.release_savepoint(savepoint)
 
 
-def _columns(to_status: str, now: datetime, actor: str | None) -> dict:
-	columns = {"status": to_status, "modified": now, "modified_by": actor or frappe.session.user}
+def _columns(to_status: str, now: datetime, by: str, actor: str | None) -> dict:
+	columns = {"status": to_status, "modified": now, "modified_by": by}
 	if to_status in STAMPS:
 		columns[STAMPS[to_status]] = now
 	if to_status == states.CANCELED:
 		columns["canceled_by"] = actor
 	return columns
-
-
-def _update_if_still(job_name: str, status: str, lease: str | None, columns: dict) -> bool:
-	job = frappe.qb.DocType("Background Job")
-	update = frappe.qb.update(job).where((job.name == job_name) & (job.status == status))
-	if lease:
-		update = update.where(job.lease_token == lease)
-	for column, value in columns.items():
-		update = update.set(job[column], value)
-	update.run()
-	# the new status differs from the guarded one, so a match is a change on either database
-	return frappe.db._cursor.rowcount == 1

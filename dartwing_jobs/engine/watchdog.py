@@ -1,109 +1,198 @@
-"""A small process beside each drain: beats for it, reports its progress, and ends handlers that will not end.
+"""A small process beside each drain: beats for it, reports its progress, ends handlers that will not end, and
+speaks for a drain that was killed.
 
-A thread would stop while C code holds the GIL, and the drain's own connection belongs to the handler.
+A thread would stop while C code holds the GIL, and the drain's own connection belongs to the handler. What
+runs now is told through shared memory, so that a short job costs it nothing; progress goes through a pipe.
 """
 
 import contextlib
 import json
+import mmap
 import os
 import select
 import signal
+import struct
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import frappe
+import redis
+from rq import Worker, get_current_job
 
-from dartwing_jobs import clock
-from dartwing_jobs.engine import database, lease, outcomes, states
+from dartwing_jobs.engine import bell, database, lease, lost, statements
 from dartwing_jobs.errors import JobTimeout
 
-BEAT_SECONDS = lease.LEASE_SECONDS / 3
-# progress is written at most this often
-REPORT_SECONDS = 0.4
+# progress is written at most this often, but its first and its last report at once
+REPORT_SECONDS = 0.3
 # what a handler gets after its deadline to clean up, before its process is killed
 GRACE_SECONDS = 2
-LOOK_SECONDS = 0.1
+LOOK_SECONDS = 0.05
+# a job that is no longer held may just have been finished: the drain says so within this
+LOST_SECONDS = 0.5
+# flags that the watchdog raises for the drain
+STOP, YIELD, WANTED = 1, 2, 4
+MEMORY_BYTES = 4096
+HEADER = struct.Struct("<QI")
+
+
+class Board:
+	"""Shared memory: one byte of flags for the drain, and what the drain is doing for the watchdog."""
+
+	def __init__(self):
+		self.memory = mmap.mmap(-1, MEMORY_BYTES)
+		self.number = 0
+
+	def write(self, state: dict | None) -> None:
+		"""An odd number while it is being written, an even one when it can be read."""
+		text = json.dumps(state).encode()
+		self.number += 2
+		HEADER.pack_into(self.memory, 8, self.number - 1, len(text))
+		self.memory[32 : 32 + len(text)] = text
+		HEADER.pack_into(self.memory, 8, self.number, len(text))
+
+	def read(self) -> dict | None:
+		while True:
+			before, length = HEADER.unpack_from(self.memory, 8)
+			text = bytes(self.memory[32 : 32 + length])
+			if before % 2 == 0 and before == HEADER.unpack_from(self.memory, 8)[0]:
+				return json.loads(text) if text else None
+			time.sleep(0.0001)
+
+	@property
+	def flags(self) -> int:
+		return self.memory[0]
+
+	@flags.setter
+	def flags(self, flags: int) -> None:
+		self.memory[0] = flags
 
 
 class Watchdog:
-	"""The drain's end: tells the process what runs now."""
+	"""The drain's end: says what runs now, and hears whether to stop."""
 
-	def __init__(self):
+	def __init__(self, rq_queue: str, lease_seconds: float):
+		self.board = Board()
 		reading, self.pipe = os.pipe()
-		drain = os.getpid()
+		drain, worker = os.getpid(), _worker_key()
 		self.pid = os.fork()
 		if self.pid == 0:
 			os.close(self.pipe)
-			_live(reading, drain)
+			_live(lambda: _Process(reading, drain, self.board, rq_queue, worker, lease_seconds))
 		os.close(reading)
 
-	def watch(self, job, lease_token: str, run_name: str) -> None:
-		seconds = job.timeout_seconds
-		self._tell(watch={"name": job.name, "token": lease_token, "run": run_name, "seconds": seconds})
+	def watch(self, job, lease_token: str) -> None:
+		self.board.write(
+			{
+				"name": job.name,
+				"token": lease_token,
+				"seconds": job.timeout_seconds,
+				"since": time.monotonic(),
+			}
+		)
 
-	def report(self, columns: dict) -> None:
-		self._tell(report=columns)
+	def announce(self, job_name: str, lease_token: str) -> None:
+		"""What is being started while the last job ends, in one commit: both are spoken for."""
+		self.board.write({**(self.board.read() or {}), "next": [job_name, lease_token]})
 
 	def rest(self) -> None:
-		self._tell(rest=True)
+		self.board.write(None)
+
+	def report(self, job_name: str, columns: dict) -> None:
+		# shorter than PIPE_BUF, so that a message is never torn
+		os.write(self.pipe, json.dumps({"job": job_name, **columns}).encode() + b"\n")
+
+	def says(self, flag: int) -> bool:
+		return bool(self.board.flags & flag)
+
+	def is_stopping(self) -> bool:
+		return self.says(STOP)
+
+	def is_alive(self) -> bool:
+		with contextlib.suppress(ChildProcessError):
+			return os.waitpid(self.pid, os.WNOHANG)[0] == 0
+		return False
 
 	def stop(self) -> None:
 		os.close(self.pipe)
 		with contextlib.suppress(ChildProcessError):
 			os.waitpid(self.pid, 0)
 
-	def _tell(self, **message) -> None:
-		# shorter than PIPE_BUF, so that a message is never torn
-		os.write(self.pipe, json.dumps(message).encode() + b"\n")
-
 
 @dataclass
 class Watched:
+	"""What the drain was doing when the watchdog looked last."""
+
 	name: str
 	token: str
-	run: str
 	seconds: float
-	since: float = field(default_factory=time.monotonic)
-	beat_at: float = 0
+	since: float
+	next: list | None = None
+	beat_at: float = field(default_factory=time.monotonic)
+	lost_at: float | None = None
 	reported_at: float = 0
 	pending: dict = field(default_factory=dict)
 
-	def overdue(self, grace: float) -> bool:
-		return time.monotonic() - self.since > self.seconds + grace
+	def overdue(self) -> bool:
+		return time.monotonic() - self.since > self.seconds + GRACE_SECONDS
 
 
-def _live(pipe: int, drain: int) -> None:
+def _live(make_process) -> None:
 	"""The process: never returns, never raises into the drain's code."""
 	code = 1
-	with contextlib.suppress(BaseException):
-		inherited = frappe.local.db  # kept, unused: closing it would end the drain's own session
-		_connect()
-		_Process(pipe, drain, inherited).run()
+	try:
+		os.setsid()  # RQ kills the whole group of a drain; who then speaks for its job must be left
+		database.leave_to_parent()
+		site = frappe.local.site
+		frappe.init(site, force=True)
+		frappe.connect()
+		database.read_committed()
+		make_process().run()
 		code = 0
-	os._exit(code)
-
-
-def _connect() -> None:
-	site = frappe.local.site
-	frappe.init(site, force=True)
-	frappe.connect()
-	database.read_committed()
+	except BaseException:
+		frappe.logger("dartwing_jobs").exception("A watchdog could not go on; its drain will leave")
+	finally:
+		os._exit(code)
 
 
 class _Process:
-	def __init__(self, pipe: int, drain: int, inherited: object):
-		self.pipe, self.drain, self.inherited = pipe, drain, inherited
+	def __init__(self, pipe: int, drain: int, board: Board, rq_queue: str, worker: str, lease_seconds: float):
+		self.pipe, self.drain, self.board = pipe, drain, board
+		self.rq_queue, self.worker, self.lease_seconds = rq_queue, worker, lease_seconds
+		self.parent = _parent_of(drain)
 		self.buffer = b""
 		self.watched: Watched | None = None
-		self.worker = _parent_of(drain)
 
 	def run(self) -> None:
-		while self._listen():
-			if _parent_of(self.drain) != self.worker:
-				os.kill(self.drain, signal.SIGKILL)  # its worker was killed: nobody would answer for it
-				return
-			if self.watched:
-				self._attend(self.watched)
+		while self._try(self._turn):
+			pass
+		# for as long as nobody else will: then its lease is over, and any sweep does it
+		until = time.monotonic() + self.lease_seconds
+		while self._try(self._speak_for_the_dead) and time.monotonic() < until:
+			pass
+
+	def _try(self, duty: Callable[[], bool]) -> bool:
+		"""Whether to go on with a duty. What goes wrong in it does not end the watchdog: drains need it."""
+		try:
+			return duty()
+		except Exception:
+			frappe.logger("dartwing_jobs").exception("The watchdog of drain %s", self.drain)
+			time.sleep(LOOK_SECONDS)
+			database.rollback()
+			return True
+
+	def _turn(self) -> bool:
+		"""One look at everything; False when the drain has gone."""
+		if not self._listen():
+			return False
+		if _parent_of(self.drain) != self.parent:
+			self._kill_drain()  # its worker was killed: nobody would answer for it
+			return False
+		self.board.flags = self._flags()
+		self._look()
+		if self.watched:
+			self._attend(self.watched)
+		return True
 
 	def _listen(self) -> bool:
 		"""Reads what the drain says; False when it has gone."""
@@ -115,64 +204,100 @@ class _Process:
 			self._hear(json.loads(line))
 		return bool(data)
 
-	def _hear(self, message: dict) -> None:
-		if "watch" in message:
-			self.watched = Watched(**message["watch"])
-		elif "rest" in message:
+	def _hear(self, report: dict) -> None:
+		self._look()
+		if self.watched and report.pop("job") == self.watched.name:
+			self.watched.pending |= report
+			self._report(self.watched, at_once=report.get("progress", 0) >= 100)
+
+	def _look(self) -> None:
+		"""At what the drain is doing now."""
+		state = self.board.read()
+		if state is None:
 			self.watched = None
-		elif self.watched:
-			self.watched.pending |= message["report"]
-			self._report(self.watched)
+		elif not self.watched or self.watched.token != state.get("token"):
+			self.watched = Watched(**state)
+		else:
+			self.watched.next = state.get("next")
 
 	def _attend(self, watched: Watched) -> None:
-		now = time.monotonic()
 		if watched.pending:
 			self._report(watched)
-		if now - watched.beat_at > BEAT_SECONDS:
-			watched.beat_at = now
-			if not lease.renew(watched.token):
-				self._end_drain()  # the job is another's now: what this handler still does must not be kept
-		if watched.overdue(GRACE_SECONDS):
-			self._end_drain()
-			_record_timeout(watched)
+		self._beat(watched)
+		if watched.overdue():
+			self._kill_drain()
+			seconds = f"{watched.seconds:g} seconds"
+			error = JobTimeout(f"The job ran longer than its {seconds} and was killed")
+			lost.record_timeout(watched.name, watched.token, error)
 
-	def _report(self, watched: Watched) -> None:
-		if time.monotonic() - watched.reported_at < REPORT_SECONDS:
+	def _beat(self, watched: Watched) -> None:
+		now = time.monotonic()
+		if now - watched.beat_at > self.lease_seconds / 3:
+			watched.beat_at = now
+			if not lease.renew(watched.name, watched.token, self.lease_seconds):
+				watched.lost_at = now
+		# just finished, or another's now: then what this handler still does must not be kept
+		if watched.lost_at and now - watched.lost_at > LOST_SECONDS:
+			self._kill_drain()
+
+	def _report(self, watched: Watched, at_once: bool = False) -> None:
+		if not at_once and time.monotonic() - watched.reported_at < REPORT_SECONDS:
 			return
 		watched.reported_at = time.monotonic()
 		_write_progress(watched.name, watched.token, watched.pending)
 		watched.pending = {}
 
-	def _end_drain(self) -> None:
-		os.kill(self.drain, signal.SIGKILL)
-		self.watched = None
+	def _flags(self) -> int:
+		if not self.worker:
+			return 0
+		try:
+			return _flags_from_redis(self.worker, self.rq_queue)
+		except redis.RedisError:  # it may be down; what is in the database goes on
+			return 0
+
+	def _kill_drain(self) -> None:
+		with contextlib.suppress(ProcessLookupError):
+			os.kill(self.drain, signal.SIGKILL)
+
+	def _speak_for_the_dead(self) -> bool:
+		"""The drain has gone. Was it killed in the middle of a job, that attempt is ended for it, once."""
+		self._look()
+		if self.watched:
+			lost.record_loss(self.watched.name, self.watched.token)
+			if self.watched.next:
+				lost.record_loss(*self.watched.next)
+			bell.fall_asleep(self.rq_queue)
+			bell.ring(self.rq_queue)
+		return False
+
+
+def _flags_from_redis(worker: str, rq_queue: str) -> int:
+	"""RQ tells only the worker that it is to stop, its horse finds it in Redis."""
+	stop, names = bell.client().hmget(worker, "shutdown_requested_date", "queues")
+	served = names.decode().split(",") if names else []
+	own = bell.get_queue(rq_queue).name
+	before = served[: served.index(own) + 1] if own in served else [own]
+	flags = STOP if stop else 0
+	# a worker takes from its queues in order: those behind ours wait for ours in any case
+	if bell.foreign_messages(before):
+		flags |= YIELD | WANTED
+	elif bell.foreign_messages(served):
+		flags |= WANTED
+	return flags
 
 
 @database.own_transaction
 def _write_progress(job_name: str, token: str, columns: dict) -> None:
-	job = frappe.qb.DocType("Background Job")
-	update = frappe.qb.update(job).where((job.name == job_name) & (job.lease_token == token))
-	for column, value in columns.items():
-		update = update.set(job[column], value)
-	update.run()
+	statements.update("Background Job", job_name, columns, guard={"lease_token": token})
 
 
-def _record_timeout(watched: Watched) -> None:
-	"""The handler did not hear its alarm, so its process was killed; its job is recorded from here."""
-	from dartwing_jobs.engine.attempt import Attempt
-
-	job = frappe.db.get_value("Background Job", watched.name, "*", as_dict=True)
-	if job is None or job.status != states.RUNNING or job.lease_token != watched.token:
-		return
-	attempt = Attempt(
-		job, frappe.get_cached_doc("Job Type", job.job_type), watched.token, watched.run, job.started_at
-	)
-	error = JobTimeout(f"The job ran longer than its {watched.seconds:g} seconds and was killed")
-	database.own_transaction(outcomes.timed_out)(attempt, error, str(error), clock.now())
+def _worker_key() -> str | None:
+	job = get_current_job()
+	return f"{Worker.redis_worker_namespace_prefix}{job.worker_name}" if job else None
 
 
 def _parent_of(pid: int) -> int:
 	"""The drain's worker; when that dies, the system gives the drain another parent."""
-	with contextlib.suppress(OSError), open(f"/proc/{pid}/stat") as stat:
+	with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as stat:
 		return int(stat.read().rpartition(")")[2].split()[1])
 	return 0

@@ -35,6 +35,12 @@ def sleep(parameters: dict, context) -> None:
 
 
 @job_handler
+def wait_for_file(parameters: dict, context) -> None:
+	while not os.path.exists(parameters["path"]):
+		time.sleep(0.005)
+
+
+@job_handler
 def swallow_everything(parameters: dict, context) -> None:
 	while True:
 		try:
@@ -45,10 +51,8 @@ def swallow_everything(parameters: dict, context) -> None:
 
 @job_handler
 def hold_the_gil(parameters: dict, context) -> None:
-	# one regular expression that backtracks for ever inside C
-	import re
-
-	re.match(r"(a+)+$", "a" * 60 + "b")
+	# one call that stays in C for hours and never looks for signals, as a regular expression would
+	sum(range(10**13))
 
 
 @job_handler
@@ -69,3 +73,8 @@ def snooze_once(parameters: dict, context):
 	if frappe.db.get_value("Background Job", context.job_name, "project_id") != "slept":
 		return Snooze(60)
 	return "awake"
+
+
+@job_handler
+def tell_too_much(parameters: dict, context) -> None:
+	context.output_reference = "x" * 1000

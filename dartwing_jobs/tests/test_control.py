@@ -4,8 +4,9 @@ import frappe
 import pytest
 
 import dartwing_jobs
-from dartwing_jobs.engine import attempt, database, drain, lease, promote
+from dartwing_jobs.engine import attempt, database, drain
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests.browser import Browser
 from dartwing_jobs.tests.world import make_job_type, stored_status, story
 
@@ -36,7 +37,7 @@ def test_a_user_submits_without_create_permission(world, queue):
 	job_type = handled_by("execute_sample_job", queue)
 	frappe.set_user(world.user_a)
 	job = dartwing_jobs.submit(job_type, {"steps": 1})
-	assert (job.organization, job.owner, job.status) == (world.a, world.user_a, "Pending")
+	assert (job.organization, job.owner, job.status) == (world.a, world.user_a, "Queued")
 
 
 @pytest.mark.parametrize("person", ["user_b", "stranger"])
@@ -70,7 +71,7 @@ def test_many_jobs_in_a_few_statements(world, queue):
 		frappe.db.count("Job Execution Log", {"background_job": ["in", names], "event": "job.created"}) == 100
 	)
 	one = frappe.get_doc("Background Job", names[7])
-	assert (one.status, one.priority, one.organization) == ("Pending", "High", world.a)
+	assert (one.status, one.priority, one.organization) == ("Queued", "High", world.a)
 	assert frappe.parse_json(one.input_parameters) == {"steps": 0, "number": 7}
 	assert drain.drain([queue]) == 100
 
@@ -97,14 +98,12 @@ def test_cancel_a_running_job_at_its_checkpoint(world, queue):
 	job_type = handled_by("execute_sample_job", queue)
 	job = dartwing_jobs.submit(job_type, {"steps": 3}, world.a)
 	frappe.db.commit()
-	promote.promote_due([queue])
-	(claimed,) = lease.claim([queue], 1)
-	running = attempt.start(claimed)
+	running = start_job(job.name)
 	frappe.set_user(world.admin_a)
 	assert dartwing_jobs.cancel(job.name, "stop") == "Requested"
 	frappe.set_user("Administrator")
 	frappe.db.commit()
-	attempt.perform(running)
+	attempt.perform(running, lambda: None)
 	stored = frappe.get_doc("Background Job", job.name)
 	assert (stored.status, stored.canceled_by) == ("Canceled", world.admin_a)
 	assert [event for *_moves, event in story(job.name)][-2:] == ["job.cancel_requested", "job.canceled"]
@@ -133,7 +132,7 @@ def test_retry_makes_a_new_job(world, queue):
 	frappe.db.commit()
 	drain.drain([queue])
 	again = dartwing_jobs.retry(job.name)
-	assert (again.retry_of, again.status, again.retry_count) == (job.name, "Pending", 0)
+	assert (again.retry_of, again.status, again.retry_count) == (job.name, "Queued", 0)
 	assert stored_status(job.name) == "Dead Letter"
 	assert frappe.parse_json(again.input_parameters) == {"message": "no"}
 
@@ -143,7 +142,7 @@ def test_over_http(world, queue, browsers):
 	answer = browsers["user_a"].call(f"{API}.submit", job_type=job_type, parameters={"steps": 1}, priority=12)
 	assert answer.status_code == 200, answer.get_data(as_text=True)[-2000:]
 	job = answer.json["message"]
-	assert (job["status"], job["priority"], job["parameters"]) == ("Pending", "Critical", {"steps": 1})
+	assert (job["status"], job["priority"], job["parameters"]) == ("Queued", "Critical", {"steps": 1})
 	assert job["created_at"][-6] in "+-"
 	drain.drain([queue])
 	assert (
@@ -163,7 +162,7 @@ def test_others_find_nothing_over_http(world, queue, browsers, person):
 	listed = browsers[person].call(f"{API}.list_jobs", job_type=job_type)
 	assert listed.status_code == 403 or listed.json["message"]["jobs"] == []
 	frappe.db.rollback()
-	assert stored_status(job) == "Pending"
+	assert stored_status(job) == "Queued"
 
 
 def test_lists_page_by_cursor(world, queue, browsers):

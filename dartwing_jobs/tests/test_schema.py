@@ -65,6 +65,7 @@ ADDED = {
 	"Job Schedule": "job_template cron_expression enabled param_overrides priority organization time_zone",
 	"Job Run": "background_job status started_at finished_at params_snapshot job_template worker cost_cents "
 	"output error traceback",
+	"Job Step": "background_job organization step_key attempt result",
 	"Job Group": "mode status organization",
 	"Job Queue": "queue_name rq_queue paused max_waiting max_wait_seconds",
 	"Job Idempotency Key": "status first_seen_at last_seen_at result_ref error_ref background_job "
@@ -91,6 +92,7 @@ INDEXES = {
 	],
 	"Job Execution Log": ["idx_job_timestamp"],
 	"Job Idempotency Key": ["unique_job_key_per_organization"],
+	"Job Step": ["unique_step_per_job"],
 }
 
 

@@ -3,7 +3,7 @@
 import frappe
 import pytest
 
-from dartwing_jobs.engine import priorities
+from dartwing_jobs.engine import priorities, submission
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 from dartwing_jobs.tests.world import (
 	make_job,
@@ -67,7 +67,7 @@ def test_a_job_cannot_depend_on_itself(world):
 	job = make_job(world.a)
 	job.depends_on = job.name
 	with pytest.raises(InvalidJobError, match="circle"):
-		job.validate_dependency()
+		submission.check_dependency(job)
 	with pytest.raises(frappe.ValidationError):
 		job.save()
 
@@ -80,7 +80,7 @@ def test_a_circle_of_any_length_is_refused(world, length):
 	first, last = chain[0], chain[-1]
 	first.depends_on = last.name
 	with pytest.raises(InvalidJobError, match="circle"):
-		first.validate_dependency()
+		submission.check_dependency(first)
 	with pytest.raises(frappe.ValidationError):
 		first.save()
 	plant(first.name, depends_on=last.name)

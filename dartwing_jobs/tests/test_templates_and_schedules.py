@@ -182,13 +182,29 @@ def test_standard_queues_stay():
 
 
 @pytest.mark.parametrize(
-	("field", "value"), [("max_parameter_bytes", 10), ("max_parameter_bytes", 10**9), ("retention_days", 0)]
+	("field", "value"),
+	[
+		("max_parameter_bytes", 10),
+		("max_parameter_bytes", 10**9),
+		("retention_days", 0),
+		("lease_seconds", 1),
+	],
 )
 def test_settings_stay_within_reason(field, value):
 	settings = frappe.get_doc("Job Engine Settings")
 	settings.set(field, value)
 	with pytest.raises(InvalidJobError):
 		settings.save()
+
+
+def test_settings_that_came_with_an_update_are_saved_with_their_defaults():
+	frappe.get_doc("Job Engine Settings").save()
+	frappe.db.sql(
+		"delete from `tabSingles` where doctype = 'Job Engine Settings' and field = 'lease_seconds'"
+	)
+	frappe.clear_document_cache("Job Engine Settings", "Job Engine Settings")
+	frappe.get_doc("Job Engine Settings").save()
+	assert frappe.db.get_single_value("Job Engine Settings", "lease_seconds") == 30
 
 
 def test_a_fresh_site_is_online():

@@ -79,7 +79,7 @@ def test_without_its_log_row_a_move_did_not_happen(world, monkeypatch):
 	def fail(columns):
 		raise RuntimeError("disk full")
 
-	monkeypatch.setattr(log, "_insert", fail)
+	monkeypatch.setattr(log, "insert_rows", fail)
 	with pytest.raises(RuntimeError):
 		transitions.move(job, states.QUEUED)
 	assert (stored_status(job.name), job.status) == ("Pending", "Pending")
@@ -102,7 +102,7 @@ def test_terminal_statuses_have_no_way_out():
 	assert set(states.ALL) - leaving == states.TERMINAL
 
 
-@pytest.mark.parametrize("doctype", ["Job Execution Log", "Job Run", "Job Idempotency Key"])
+@pytest.mark.parametrize("doctype", ["Job Execution Log", "Job Run", "Job Step", "Job Idempotency Key"])
 def test_nobody_writes_what_the_engine_writes(doctype):
 	with pytest.raises(frappe.ValidationError):
 		frappe.get_doc({"doctype": doctype, **_required(doctype)}).insert(

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import frappe
 
 from dartwing_jobs.engine import states
+from dartwing_jobs.engine.order import OUT_OF_LINE
 
 # an organization's name is data: it must survive SQL, JSON and URLs
 AWKWARD = """O'Brien & "Söhne" 100% 日本"""
@@ -79,6 +80,12 @@ def make_job_type(**fields):
 	return frappe.get_doc({"doctype": "Job Type", **values, **fields}).insert()
 
 
+def make_queue(rq_queue: str = "default") -> str:
+	"""A queue of its own, so that drains see nothing else."""
+	name = f"q:test-{frappe.generate_hash(length=8)}"
+	return frappe.get_doc({"doctype": "Job Queue", "queue_name": name, "rq_queue": rq_queue}).insert().name
+
+
 def make_template(organization: str | None = None, **fields):
 	values = {"template_name": f"Template {frappe.generate_hash(length=8)}", "job_type": "sample_job"}
 	return frappe.get_doc(
@@ -97,7 +104,8 @@ def make_job(organization: str, status: str = states.PENDING, **fields):
 	"""A job planted in a status, past the engine: tests of doors start from every status."""
 	job = new_job(organization, **fields).insert()
 	if status != states.PENDING:
-		plant(job.name, status=status)
+		place = {} if status in states.WAITING else {"run_at": None, **OUT_OF_LINE}
+		plant(job.name, status=status, **place)
 		job.reload()
 	return job
 

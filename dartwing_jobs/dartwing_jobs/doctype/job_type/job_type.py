@@ -18,6 +18,7 @@ DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 class JobType(JobsDocument):
 	def before_validate(self):
 		self.default_priority = priorities.from_value(self.default_priority)
+		self.declared = self.remembered_declaration()
 		if self.is_new():
 			self.take_from_category()
 
@@ -25,12 +26,17 @@ class JobType(JobsDocument):
 		self.validate_numbers()
 		self.validate_handler_method()
 		self.validate_requires_permission()
+		self.validate_parameters_schema()
 
 	def on_trash(self):
 		"""Ours to check: Background Job is exempt from Frappe's link check, which knows no single links."""
 		if job := frappe.db.get_value("Background Job", {"job_type": self.name}, "name"):
 			message = _("Job Type {0} cannot be deleted: job {1} refers to it. Disable it instead.")
 			frappe.throw(message.format(self.name, job), frappe.LinkExistsError)
+
+	def remembered_declaration(self) -> str | None:
+		"""Memory of `engine.declared`, which writes past the document: whoever saves one cannot change it."""
+		return None if self.is_new() else frappe.db.get_value("Job Type", self.name, "declared")
 
 	def take_from_category(self) -> None:
 		"""What the maker left open: a value that equals the field's default yields to the category's."""
@@ -73,3 +79,12 @@ class JobType(JobsDocument):
 				"Requires Permission must be DocType:permission, such as Sales Invoice:create, not {0}."
 			)
 			frappe.throw(message.format(self.requires_permission), InvalidJobError)
+
+	def validate_parameters_schema(self) -> None:
+		given = self.parameters_schema
+		if not given or (isinstance(given, str) and not given.strip()):
+			self.parameters_schema = None
+			return
+		from dartwing_jobs import schemas  # few types have a schema, and its library takes a while to load
+
+		self.parameters_schema = schemas.canonical(given, _(self.meta.get_label("parameters_schema")))

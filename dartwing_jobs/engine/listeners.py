@@ -1,0 +1,83 @@
+"""Tells other people's code about moves: doc_events of apps, Notifications, Webhooks, Server Scripts.
+
+The engine writes by plain statements, which no document event sees. So after the commit of a move, and only
+where somebody listens, the job is loaded and its update events are run as if it had been saved.
+"""
+
+import time
+
+import frappe
+
+EVENTS = ("on_update", "on_change")
+# what Frappe itself hooks to all documents is about saving forms, and every site has it
+FRAPPE = "frappe."
+# tables that may hold listeners: the column that names the DocType, the column that says whether it is on
+TABLES = {
+	"Notification": ("document_type", {"enabled": 1}),
+	"Webhook": ("webhook_doctype", {"enabled": 1}),
+	"Server Script": ("reference_doctype", {"disabled": 0}),
+}
+LOOK_SECONDS = 5
+_known: dict[str, tuple[float, bool]] = {}
+
+
+def tell_after_commit(job_name: str, from_status: str | None, to_status: str) -> None:
+	"""Runs the events of a move once it is committed; costs next to nothing where nobody listens."""
+	if somebody_listens():
+		frappe.db.after_commit.add(lambda: _tell(job_name, from_status, to_status))
+
+
+def somebody_listens() -> bool:
+	"""Looked up every few seconds per process: a listener may be added at any time, but moves are many."""
+	site = frappe.local.site
+	looked_at, listens = _known.get(site, (0.0, False))
+	if time.monotonic() - looked_at > LOOK_SECONDS:
+		listens = _app_listens() or any(map(_table_listens, TABLES))
+		_known[site] = time.monotonic(), listens
+	return listens
+
+
+def forget() -> None:
+	"""A listener was added or removed here: the next move looks again."""
+	_known.pop(frappe.local.site, None)
+
+
+def _app_listens() -> bool:
+	hooked = frappe.get_hooks("doc_events")
+	return any(
+		not path.startswith(FRAPPE)
+		for doctype in ("Background Job", "*")
+		for event, paths in (hooked.get(doctype) or {}).items()
+		if event in (*EVENTS, "after_insert")
+		for path in (paths if isinstance(paths, list) else [paths])
+	)
+
+
+def _table_listens(doctype: str) -> bool:
+	if not frappe.db.table_exists(doctype):
+		return False
+	column, switched_on = TABLES[doctype]
+	return bool(frappe.db.exists(doctype, {column: "Background Job", **switched_on}))
+
+
+def _tell(job_name: str, from_status: str | None, to_status: str) -> None:
+	"""In a transaction of its own: a listener that fails takes nothing back; the Error Log tells."""
+	try:
+		job = frappe.get_doc("Background Job", job_name)
+		job.status = to_status  # it may have moved on in the same transaction: each move is told as it was
+		_run_events(job, from_status)
+		frappe.db.commit()  # nosemgrep: what listeners wrote; the move itself was committed before
+	except Exception:
+		frappe.db.rollback()
+		frappe.log_error(title=f"A listener to {job_name} failed")
+		frappe.db.commit()  # nosemgrep: the error's record
+
+
+def _run_events(job, from_status: str | None) -> None:
+	if from_status is None:
+		job.run_method("after_insert")
+	else:
+		job._doc_before_save = frappe.get_doc("Background Job", job.name)
+		job._doc_before_save.status = from_status
+	for event in EVENTS:
+		job.run_method(event)

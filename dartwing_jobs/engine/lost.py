@@ -1,0 +1,39 @@
+"""Ends attempts whose process is gone or was killed, on behalf of the worker that can no longer do it."""
+
+from dartwing_jobs import clock
+from dartwing_jobs.engine import claim, database, job_types, outcomes, statements, states
+from dartwing_jobs.engine.attempt import Attempt
+from dartwing_jobs.errors import WorkerLost
+
+LOST = "The worker was lost"
+
+
+def record_loss(job_name: str, lease_token: str) -> bool:
+	"""The process died: the attempt has failed, and the usual retry policy follows."""
+	return _record(job_name, lease_token, outcomes.failed, WorkerLost(LOST))
+
+
+def record_timeout(job_name: str, lease_token: str, error: BaseException) -> bool:
+	"""The handler did not hear its alarm, so its process was killed."""
+	return _record(job_name, lease_token, outcomes.timed_out, error)
+
+
+@database.own_transaction
+def _record(job_name: str, lease_token: str, outcome, error: BaseException) -> bool:
+	"""False, and nothing written, when the job is no longer held by this lease."""
+	job = claim.read_held(job_name, lease_token)
+	if job is None or job.status != states.RUNNING:
+		return False
+	run = _running_run(job_name)
+	attempt = Attempt(job, job_types.read(job.job_type), lease_token, run.name, run.started_at)
+	outcome(attempt, error, str(error), clock.now())
+	return True
+
+
+def _running_run(job_name: str):
+	(run,) = statements.fetch(
+		"""select name, started_at from `tabJob Run`
+		where background_job = %s and status = 'Running' order by attempt desc limit 1""",
+		(job_name,),
+	)
+	return run

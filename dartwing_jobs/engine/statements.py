@@ -1,0 +1,285 @@
+"""The engine's own SQL: plain statements through the driver, and several of them in one round trip.
+
+Statements are written as for MariaDB: backticks, and `utc_timestamp(6)` for the database's clock.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import NamedTuple
+
+import frappe
+
+Values = tuple | list
+# what only MariaDB understands, and needs
+HINT = re.compile(r" force index \(\w+\)")
+# how a statement that touched no row ends the trip: MariaDB's number for signals, and their text
+SIGNALED, UNTOUCHED = 1644, "dartwing untouched "
+
+
+class Waiting(NamedTuple):
+	"""A statement that travels with others, and what to do with its answer."""
+
+	statement: str
+	values: Values
+	then: Callable | None = None
+	is_read: bool = False
+	or_raise: Exception | None = None  # if it does not touch a row; nothing behind it is done then
+
+
+@dataclass
+class Trip:
+	"""What waits to be sent together."""
+
+	waiting: list[Waiting] = field(default_factory=list)
+	rows: dict[str, list[dict]] = field(default_factory=dict)
+
+	def take_waiting(self) -> list[Waiting]:
+		taken, self.waiting = self.waiting, []
+		return taken
+
+	def take_everything(self) -> list[Waiting]:
+		rows, self.rows = self.rows, {}
+		return [*self.take_waiting(), *(_insert(doctype, rows[doctype]) for doctype in rows)]
+
+
+def execute(statement: str, values: Values = ()) -> int:
+	"""Runs a statement now; returns how many rows it touched.
+
+	The driver's cursor takes half the time of `frappe.db.sql`, which also parses, rewrites and traces.
+	"""
+	touched = []
+	_send([*_trip().take_waiting(), Waiting(statement, values, touched.append)])
+	return touched[0]
+
+
+def fetch(statement: str, values: Values = ()) -> list[frappe._dict]:
+	"""The rows that a statement finds."""
+	found = []
+	_send([*_trip().take_waiting(), Waiting(statement, values, found.extend, is_read=True)])
+	return found
+
+
+def fetch_later(statement: str, values: Values, then: Callable[[list], None]) -> None:
+	"""`then` gets the rows: at once, or when the statements of `in_one_go` travel."""
+	_send_or_wait(Waiting(statement, values, then, is_read=True))
+
+
+def insert(doctype: str, rows: list[dict]) -> None:
+	"""Writes rows that all have the same columns, in one statement."""
+	_send_or_wait(_insert(doctype, rows))
+
+
+def insert_last(doctype: str, rows: list[dict]) -> None:
+	"""As `insert`, but inside `in_one_go` such rows of a table are written at its end, in one statement."""
+	if trip := _current():
+		trip.rows.setdefault(doctype, []).extend(rows)
+	else:
+		insert(doctype, rows)
+
+
+def update(doctype: str, name: str, columns: dict, guard: dict | None = None) -> bool:
+	"""Sets columns of one row now, if it still has what `guard` says; whether it had.
+
+	MariaDB counts the rows that were changed, not those that were found: set something that differs.
+	"""
+	return execute(*_update(doctype, name, columns, guard or {})) == 1
+
+
+def update_later(doctype: str, name: str, columns: dict) -> None:
+	"""Sets columns of one row: at once, or when the statements of `in_one_go` travel."""
+	_send_or_wait(Waiting(*_update(doctype, name, columns, {})))
+
+
+def update_or_raise(doctype: str, name: str, columns: dict, guard: dict, error: Exception) -> None:
+	"""As `update_later`, but raises if the row no longer has what `guard` says."""
+	_send_or_wait(Waiting(*_update(doctype, name, columns, guard), or_raise=error))
+
+
+@contextmanager
+def in_one_go() -> Iterator[None]:
+	"""Inside, writes wait until something is read, or until the end: round trips cost more than statements.
+
+	Only for code whose every statement goes through this module: others would not see what still waits.
+	"""
+	with _going(Trip()) as trip:
+		yield
+		while waiting := trip.take_everything():  # answers may lead to more
+			_send(waiting)
+
+
+def arrive() -> None:
+	"""Sends what waits now, for those who need an answer to go on."""
+	_send(_trip().take_waiting())
+
+
+def commit() -> None:
+	"""`frappe.db.commit`, with what still waits in the same round trip."""
+	db = frappe.db
+	db.before_rollback.reset()
+	db.after_rollback.reset()
+	db.before_commit.run()
+	trip = _trip()
+	waiting = trip.take_everything()
+	while any(one.then for one in waiting):  # what follows from an answer belongs to this transaction
+		_send(waiting)
+		waiting = trip.take_everything()
+	if db.db_type == "mariadb":
+		_send([*waiting, Waiting("commit", ())])
+	else:
+		_send(waiting)
+		db._conn.commit()
+	db.transaction_writes = 0
+	with _going(None):  # what others do afterwards is no part of it
+		db.after_commit.run()
+
+
+def packed(columns: tuple[str, ...], **more: str) -> str:
+	"""SQL for many columns as one JSON value: the driver describes each column of a result in slow Python.
+
+	`more` are other expressions by their names. For texts and numbers; moments would come back as texts.
+	"""
+	named = {column: f"`{column}`" for column in columns} | more
+	function = "json_object" if frappe.db.db_type == "mariadb" else "json_build_object"
+	pairs = ", ".join(f"'{name}', {value}" for name, value in named.items())
+	return f"{function}({pairs})"
+
+
+def unpack(value) -> frappe._dict:
+	return frappe._dict(json.loads(value) if isinstance(value, str) else value)
+
+
+def as_json(value) -> str | None:
+	"""A JSON column's value as text, however the database handed it over."""
+	return value if value is None or isinstance(value, str) else json.dumps(value, default=str)
+
+
+def _update(doctype: str, name: str, columns: dict, guard: dict) -> tuple[str, list]:
+	assignments = ", ".join(f"`{column}` = %s" for column in columns)
+	conditions = "".join(f" and `{column}` = %s" for column in guard)
+	values = [*columns.values(), name, *guard.values()]
+	return f"update `tab{doctype}` set {assignments} where name = %s{conditions}", values
+
+
+def _insert(doctype: str, rows: list[dict]) -> Waiting:
+	"""Columns that no row has a value for are left to their default, which is none too."""
+	columns = [column for column in rows[0] if any(row[column] is not None for row in rows)]
+	start = f"insert into `tab{doctype}` ({', '.join(f'`{column}`' for column in columns)}) values "
+	if frappe.db.db_type == "mariadb":
+		literal = _remembering(_cursor().connection.literal)
+		return Waiting(
+			start + ", ".join(f"({', '.join(literal(row[c]) for c in columns)})" for row in rows), ()
+		)
+	places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * len(rows))
+	return Waiting(start + places, [row[column] for row in rows for column in columns])
+
+
+def _remembering(literal: Callable[[object], str]) -> Callable[[object], str]:
+	"""Writing a value as SQL is slow in this driver, and most values of many rows are the same."""
+	known: dict[object, str] = {}
+
+	def remembered(value: object) -> str:
+		if value not in known:
+			known[value] = literal(value)
+		return known[value]
+
+	return remembered
+
+
+def _current() -> Trip | None:
+	return getattr(frappe.local, "dartwing_trip", None)
+
+
+def _trip() -> Trip:
+	return _current() or Trip()
+
+
+@contextmanager
+def _going(trip: Trip | None) -> Iterator[Trip | None]:
+	before = _current()
+	frappe.local.dartwing_trip = trip
+	try:
+		yield trip
+	finally:
+		frappe.local.dartwing_trip = before
+
+
+def _send_or_wait(one: Waiting) -> None:
+	if trip := _current():
+		trip.waiting.append(one)
+	else:
+		_send([one])
+
+
+def _send(statements: list[Waiting]) -> None:
+	frappe.db.transaction_writes += sum(not one.is_read for one in statements)
+	if len(statements) > 1 and frappe.db.db_type == "mariadb":
+		_send_together(statements)
+		return
+	for one in statements:
+		_send_one(one)
+
+
+def _send_one(one: Waiting) -> None:
+	cursor = _cursor()
+	cursor.execute(_dialect(one.statement, frappe.db.db_type), one.values or None)
+	if one.or_raise and cursor.rowcount != 1:
+		raise one.or_raise
+	if one.then:
+		one.then(_rows(cursor) if one.is_read else cursor.rowcount)
+
+
+def _send_together(statements: list[Waiting]) -> None:
+	"""As one compound statement, which answers with one result for each statement that is to be answered."""
+	cursor = _cursor()
+	parts = [part for number, one in enumerate(statements) for part in _parts(cursor, number, one)]
+	try:
+		cursor.execute(f"begin not atomic {'; '.join(parts)}; end")
+		answers = _answers(cursor, statements)
+	except frappe.db.OperationalError as error:
+		if error.args[0] == SIGNALED and error.args[1].startswith(UNTOUCHED):
+			raise statements[int(error.args[1].removeprefix(UNTOUCHED))].or_raise from error
+		raise
+	for then, answer in answers:
+		then(answer)
+
+
+def _parts(cursor, number: int, one: Waiting) -> Iterator[str]:
+	yield cursor.mogrify(one.statement, one.values or None)
+	if one.or_raise:
+		# the server itself must stop there: a commit may be on the same trip
+		signal = f"signal sqlstate '45000' set message_text = '{UNTOUCHED}{number}'"
+		yield f"if row_count() <> 1 then {signal}; end if"
+	elif one.then and not one.is_read:
+		yield "select row_count() as touched"
+
+
+def _answers(cursor, statements: list[Waiting]) -> list[tuple[Callable, object]]:
+	answers = []
+	for one in statements:
+		if one.then:
+			answers.append((one.then, _rows(cursor) if one.is_read else cursor.fetchall()[0][0]))
+			cursor.nextset()
+	return answers
+
+
+def _cursor():
+	if not frappe.db._conn:
+		frappe.db.connect()
+	return frappe.db._cursor
+
+
+def _rows(cursor) -> list[frappe._dict]:
+	columns = [column[0] for column in cursor.description]
+	return [frappe._dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+
+
+@lru_cache(maxsize=500)
+def _dialect(statement: str, database: str) -> str:
+	if database == "mariadb":
+		return statement
+	statement = HINT.sub("", statement)
+	return statement.replace("`", '"').replace("utc_timestamp(6)", "(clock_timestamp() at time zone 'utc')")

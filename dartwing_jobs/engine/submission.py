@@ -1,0 +1,108 @@
+"""What becomes of what somebody submits: defaults filled in, rules checked. One set of rules for every door.
+
+`job` is a Background Job document, or a plain row on its way to become one.
+"""
+
+import uuid
+
+import frappe
+from frappe import _
+from frappe.utils import cint
+
+from dartwing_jobs import clock, tenancy
+from dartwing_jobs.engine import priorities, statements
+from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
+from dartwing_jobs.engine.frozen import shipped_fields
+from dartwing_jobs.errors import InvalidJobError
+
+# a job's field: the job type's field that it takes its value from
+FROM_JOB_TYPE = {
+	"priority": "default_priority",
+	"timeout_seconds": "default_timeout",
+	"max_retries": "max_retries",
+}
+LINKS_WITHIN_ORGANIZATION = ("depends_on", "retry_of", "job_template", "job_schedule", "job_group")
+
+
+def set_submitter(job) -> None:
+	"""The owner is who submits; Frappe's own `owner` says the same, so that if_owner works."""
+	user = frappe.session.user
+	job.owner_user = job.owner_user or user
+	if not tenancy.may_submit_as(job.owner_user, user):
+		message = _("You cannot submit a job in the name of {0}.")
+		frappe.throw(message.format(job.owner_user), frappe.PermissionError)
+	job.owner = job.owner_user
+
+
+def fill_in(job) -> None:
+	"""What the submitter left open: a value that equals the field's default yields to the job type's."""
+	job_type = type_of(job)
+	for fieldname, source in FROM_JOB_TYPE.items():
+		if _is_default(job, fieldname) and job_type.get(source) not in (None, ""):
+			setattr(job, fieldname, job_type.get(source))
+	job.job_queue = job.job_queue or job_type.job_queue or CATEGORIES[job_type.category or GENERAL].queue
+	job.job_id = job.job_id or str(uuid.uuid4())
+	job.actor_id = job.actor_id or job.owner_user
+	job.created_at = clock.now()
+
+
+def type_of(job):
+	messages = len(frappe.local.message_log)
+	try:
+		return frappe.get_cached_doc("Job Type", job.job_type)
+	except frappe.DoesNotExistError:
+		del frappe.local.message_log[messages:]  # said better below
+	return frappe.throw(_("Job Type {0} was not found.").format(job.job_type), InvalidJobError)
+
+
+def check(job) -> None:
+	"""Raises when this cannot become a job."""
+	tenancy.check_organization_is_active(job.organization)
+	if not type_of(job).is_enabled:
+		frappe.throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
+	check_limits(job)
+	_check_template(job)
+	_check_job_id(job)
+	if job.unique_key is not None and not job.unique_key.strip():
+		job.unique_key = None
+	for fieldname in LINKS_WITHIN_ORGANIZATION:
+		tenancy.check_same_organization(job, fieldname)
+	check_dependency(job)
+
+
+def check_limits(job) -> None:
+	if job.priority not in priorities.ALL:
+		message = _("Priority must be one of {0}, not {1}.")
+		frappe.throw(message.format(", ".join(priorities.ALL), job.priority), InvalidJobError)
+	if cint(job.timeout_seconds) <= 0:
+		frappe.throw(_("Timeout must be at least one second."), InvalidJobError)
+
+
+def check_dependency(job) -> None:
+	"""Walks up the parents: a job that waits for itself would wait for ever."""
+	seen, parent = {job.name}, job.depends_on
+	while parent:
+		if parent in seen:
+			message = _("Job {0} cannot depend on {1}: that would be a circle.")
+			frappe.throw(message.format(job.name, job.depends_on), InvalidJobError)
+		seen.add(parent)
+		rows = statements.fetch("select depends_on from `tabBackground Job` where name = %s", (parent,))
+		parent = rows[0].depends_on if rows else None
+
+
+def _is_default(job, fieldname: str) -> bool:
+	value = job.get(fieldname)
+	return value in (None, "") or str(value) == shipped_fields()[fieldname].get("default")
+
+
+def _check_template(job) -> None:
+	if job.job_template and frappe.db.get_value("Job Template", job.job_template, "status") != "Active":
+		message = _("Job Template {0} is archived or gone; no new jobs can be made from it.")
+		frappe.throw(message.format(job.job_template), InvalidJobError)
+
+
+def _check_job_id(job) -> None:
+	try:
+		job.job_id = str(uuid.UUID(job.job_id))
+	except ValueError:
+		frappe.throw(_("Job ID must be a UUID, not {0}.").format(job.job_id), InvalidJobError)

@@ -1,0 +1,22 @@
+"""Other processes with connections of their own, for tests of what happens at the same time."""
+
+import multiprocessing
+from collections.abc import Callable
+
+import frappe
+
+_inherited = []
+
+
+def in_other_processes(function: Callable, *arguments: tuple) -> list:
+	"""Calls a function at the same time in as many processes as there are arguments; returns the results."""
+	fork = multiprocessing.get_context("fork")
+	with fork.Pool(len(arguments), initializer=_connect, initargs=(frappe.local.site,)) as pool:
+		return pool.starmap(function, arguments, chunksize=1)
+
+
+def _connect(site: str) -> None:
+	_inherited.append(frappe.local.db)  # kept, unused: closing it would end the session of the test
+	frappe.init(site, force=True)
+	frappe.connect()
+	frappe.set_user("Administrator")

@@ -1,0 +1,136 @@
+"""The doorbell: a crowd of submits is one message, and somebody comes for what falls due on any site."""
+
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta
+
+import frappe
+import pytest
+from frappe.utils.background_jobs import create_job_id, get_queue
+
+from dartwing_jobs import clock, submit
+from dartwing_jobs.engine import bell
+from dartwing_jobs.tests.world import stored_status
+
+# no other test starts workers for it
+RQ_QUEUE = "long"
+ANOTHER_SITE = "another-site.localhost"
+
+
+@pytest.fixture
+def queue(site):
+	name = f"q:test-{frappe.generate_hash(length=8)}"
+	frappe.get_doc({"doctype": "Job Queue", "queue_name": name, "rq_queue": RQ_QUEUE}).insert()
+	frappe.db.commit()
+	yield name
+	frappe.db.rollback()
+	frappe.db.delete("Background Job", {"job_queue": name})
+	frappe.db.commit()
+
+
+@pytest.fixture
+def no_messages():
+	_forget_messages()
+	yield
+	_forget_messages()
+
+
+def _forget_messages() -> None:
+	"""As if Redis had been wiped."""
+	get_queue(RQ_QUEUE).empty()
+	bell.client().delete(bell.DUE)
+	for pattern in (f"{bell.PREFIX}:*:{frappe.local.site}:{RQ_QUEUE}", f"{bell.PREFIX}:*:{ANOTHER_SITE}:*"):
+		for key in bell.client().keys(pattern):
+			bell.client().delete(key)
+
+
+def messages(site: str | None = None) -> list[str]:
+	with bell._as_site(site or frappe.local.site):
+		ours = create_job_id("dartwing")
+	return [job_id for job_id in get_queue(RQ_QUEUE).get_job_ids() if job_id.startswith(ours)]
+
+
+def test_a_burst_of_submits_is_one_message(world, queue, no_messages):
+	for number in range(1000):
+		submit("sample_job", None, world.a, job_queue=queue)
+		frappe.db.commit()
+		if number % 100 == 99:
+			# as after a while in which nobody answers: a ring may be repeated, a message that waits is enough
+			bell.client().delete(bell._key(bell.WORK, RQ_QUEUE))
+		assert len(messages()) == 1
+
+
+def test_those_who_want_to_linger_send_one_message_more(queue, no_messages):
+	for _ in range(3):
+		bell.ring(RQ_QUEUE)
+		bell.send_wake(RQ_QUEUE)
+		bell.client().delete(bell._key(bell.WORK, RQ_QUEUE), bell._key(bell.WAKE, RQ_QUEUE))
+	assert len(messages()) == 2
+
+
+def test_a_ring_is_repeated_when_its_message_was_lost(queue, no_messages):
+	bell.ring(RQ_QUEUE)
+	get_queue(RQ_QUEUE).empty()
+	bell.ring(RQ_QUEUE)
+	assert messages() == []
+	bell.client().delete(bell._key(bell.WORK, RQ_QUEUE))
+	bell.ring(RQ_QUEUE)
+	assert len(messages()) == 1
+
+
+def test_a_lingering_worker_needs_no_message(queue, no_messages):
+	bell.listen(RQ_QUEUE, 0.01)
+	bell.ring(RQ_QUEUE)
+	assert messages() == []
+	assert bell.listen(RQ_QUEUE, 0.01)
+
+
+def test_one_that_rang_while_a_worker_was_leaving_is_heard(queue, no_messages):
+	bell.listen(RQ_QUEUE, 0.01)
+	bell.ring(RQ_QUEUE)
+	assert bell.fall_asleep(RQ_QUEUE)
+	assert not bell.fall_asleep(RQ_QUEUE)
+	bell.ring(RQ_QUEUE)
+	assert len(messages()) == 1
+
+
+def test_what_falls_due_on_another_site_is_rung_for(no_messages):
+	now = datetime.utcfromtimestamp(time.time())
+	with bell._as_site(ANOTHER_SITE):
+		bell.note_due(RQ_QUEUE, now + timedelta(seconds=100))
+	assert bell.seconds_until_something_is_due() < 101
+	bell.ring_for_others("short")
+	assert messages(ANOTHER_SITE) == []
+	with bell._as_site(ANOTHER_SITE):
+		bell.note_due(RQ_QUEUE, now - timedelta(seconds=1))
+	bell.ring_for_others("short")
+	bell.ring_for_others("short")
+	(job_id,) = messages(ANOTHER_SITE)
+	message = get_queue(RQ_QUEUE).fetch_job(job_id)
+	assert (message.kwargs["site"], message.kwargs["kwargs"]) == (ANOTHER_SITE, {"rq_queue": RQ_QUEUE})
+	assert messages() == []
+
+
+def test_what_falls_due_in_another_queue_is_rung_for_and_forgotten(no_messages):
+	"""Otherwise a queue without workers would keep those of all others waiting for it."""
+	bell.note_due(RQ_QUEUE, datetime(2020, 1, 1))
+	bell.note_due("short", datetime(2020, 1, 1))
+	bell.ring_for_others("short")
+	assert len(messages()) == 1
+	assert bell.client().zscore(bell.DUE, bell._member(RQ_QUEUE)) is None
+	assert bell.client().zscore(bell.DUE, bell._member("short"))
+	bell.note_due("short", None)
+
+
+def test_a_burst_worker_does_not_wait_for_what_falls_due(world, queue, no_messages):
+	now = submit("sample_job", {"steps": 1}, world.a, job_queue=queue)
+	soon = clock.now() + timedelta(seconds=60)
+	later = submit("sample_job", {"steps": 1}, world.a, job_queue=queue, scheduled_for=soon)
+	frappe.db.commit()
+	assert len(messages()) == 1
+	command = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "worker", "--queue", RQ_QUEUE]
+	subprocess.run([*command, "--burst"], capture_output=True, timeout=30, check=True)
+	frappe.db.rollback()
+	assert (stored_status(now.name), stored_status(later.name)) == ("Completed", "Pending")
+	assert messages() == []

@@ -1,0 +1,183 @@
+"""The benchmark's own logic: what is claimed, what is not, and that what it wraps is there to be wrapped."""
+
+import contextlib
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+from benchmarks import docs, report
+from benchmarks.counts import FULL, NORMAL, QUICK
+from benchmarks.measurements import CELERY, MEASUREMENTS, NATIVE, OURS, PEERS, Measurement, percentile
+from benchmarks.remote import Environment, Remote, RemoteError
+from benchmarks.results import Results
+from benchmarks.rounds import RunningSystems, measure
+from benchmarks.systems.engine_parts import STEPS
+from benchmarks.systems.stopwatch import Stopwatch, places
+from benchmarks.systems.tally import Tally, hold, stamp
+from dartwing_jobs import samples
+
+HERE = Environment(
+	Path(sys.executable), Path.cwd(), {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+)
+
+
+@pytest.fixture
+def results() -> Results:
+	"""Ours beats two peers, loses to one; native is far behind."""
+	made = Results(facts={"home": "a planted site"}, counts=asdict(NORMAL))
+	for system, rates in {
+		OURS: [900, 1000, 2000],
+		"Celery": [700, 800, 900],
+		"Dramatiq": [1, 500, 5000],
+		"Procrastinate": [1250, 1250, 1250],
+		NATIVE: [10, 10, 10],
+	}.items():
+		for rate in rates:
+			made.add("throughput", system, {"per second": rate})
+	return made
+
+
+def cells(results: Results) -> list[str]:
+	return list(report.comparison_table(results).rows[0])
+
+
+def test_figures_are_medians_and_ratios_are_to_the_best(results):
+	_title, *figures, best, native = cells(results)
+	assert figures == ["1,000", "800", "500", "1,250", "10.0"]
+	assert best == "0.80x Procrastinate"
+	assert native == "100.00x frappe.enqueue"
+
+
+def test_what_did_not_run_is_said_and_no_ratio_to_it_is_claimed(results):
+	results.give_up("throughput", "Procrastinate", "no PostgreSQL")
+	results.give_up("throughput", NATIVE, "no worker")
+	_title, *figures, best, native = cells(results)
+	assert figures[3:] == ["not run", "not run"]
+	assert best == "1.25x Celery"
+	assert native == "-"
+	assert "Procrastinate was not run in throughput: no PostgreSQL" in report.text(results)
+
+
+def test_the_target_against_the_best_peer_needs_all_peers(results):
+	reached = {row[0]: row[-1] for row in report.target_table(results).rows}
+	assert reached["Empty jobs, against the best peer"] == "missed"
+	assert reached["Empty jobs, against frappe.enqueue"] == "must"
+	results.give_up("throughput", CELERY, "not installed")
+	assert "Empty jobs, against the best peer" not in {row[0] for row in report.target_table(results).rows}
+
+
+def test_a_target_that_bounds_from_above_is_reached_from_below(results):
+	target = next(target for target in report.TARGETS if "warm, p50" in target.title)
+	assert [target.verdict(value) for value in (9, 30, 31)] == ["goal", "must", "missed"]
+
+
+def test_every_figure_survives_the_file(results, tmp_path):
+	results.give_up("submit", CELERY, "why")
+	results.write(tmp_path / "deep" / "results.json")
+	assert Results.read(tmp_path / "deep" / "results.json") == results
+
+
+def test_the_page_shows_published_results_and_no_others(results, tmp_path):
+	results.write(tmp_path / "embedded.json")
+	Results(facts={"home": "a hasty site"}, counts=asdict(QUICK)).write(tmp_path / "quick-embedded.json")
+	docs.write(tmp_path / "page.md", tmp_path)
+	page = (tmp_path / "page.md").read_text()
+	assert "## On a planted site" in page
+	assert "0.80x Procrastinate" in page
+	assert "hasty" not in page
+
+
+def test_docs_are_what_the_results_say():
+	"""No figure in docs/benchmarks.md is typed by hand: `bin/benchmark --write-docs` writes it."""
+	assert docs.PAGE.read_text() == docs.page(docs.published())
+
+
+def test_every_measurement_has_its_place_in_the_report():
+	shown = {row.measurement for row in report.COMPARISONS} | set(report.DETAILS) | {"cold-start"}
+	assert shown == {measurement.name for measurement in MEASUREMENTS}
+
+
+def test_full_measures_memory_as_promised():
+	assert (FULL.memory_first, FULL.memory_last) == (1000, 20_000)
+	assert NORMAL.rounds == FULL.rounds == 5
+
+
+def test_percentile_is_a_value_that_was_measured():
+	assert percentile(list(range(1, 101)), 99) == 99
+	assert percentile([3, 1, 2], 99) == 3
+	assert percentile([5], 50) == 5
+
+
+def test_a_round_measures_each_system_once_before_the_next_begins(results):
+	turns = []
+
+	def take(_systems, name, _counts):
+		turns.append(name)
+		return {"per second": 1}
+
+	with contextlib.ExitStack() as stack:
+		systems = RunningSystems(Path(), stack)
+		measure(systems, [Measurement("throughput", PEERS, take)], QUICK, Results())
+		two_rounds = type(QUICK)(**{**asdict(QUICK), "rounds": 2})
+		turns.clear()
+		measure(systems, [Measurement("throughput", PEERS, take)], two_rounds, Results())
+	assert turns == [*PEERS, *PEERS]
+
+
+def test_a_peer_that_does_not_start_is_not_run(tmp_path):
+	with contextlib.ExitStack() as stack:
+		systems = RunningSystems(tmp_path, stack)
+		systems.start(CELERY, HERE)  # this environment has no such package, or it is told of no broker
+		found = Results()
+		throughput = next(one for one in MEASUREMENTS if one.name == "throughput")
+		measure(systems, [Measurement("throughput", (CELERY,), throughput.take)], QUICK, found)
+	assert found.samples == {}
+	assert "Error" in found.not_run["throughput"][CELERY]
+
+
+def test_a_system_is_called_in_another_process(tmp_path):
+	remote = Remote(HERE, "benchmarks.systems.native", "Native", tmp_path)
+	remote.call("prepare")
+	assert "frappe" in remote.call("versions")
+	assert remote.call("is_done", count=1) is False
+	stamp(7, str(tmp_path))
+	assert remote.call("is_done", count=1) is True
+	with pytest.raises(RemoteError, match="has no attribute 'nothing'"):
+		remote.call("nothing")
+	remote.close()
+	assert remote.process.returncode == 0
+
+
+def test_the_tally_counts_jobs_and_holders(tmp_path):
+	tally = Tally(tmp_path)
+	stamp(1)
+	stamp(2)
+	tally.open_gate()
+	hold()
+	assert (tally.count(), sorted(tally.stamps()), tally.holders()) == (2, [1, 2], 1)
+	tally.reset()
+	assert (tally.count(), tally.holders()) == (0, 0)
+
+
+@pytest.mark.parametrize("path", [path for _label, path in STEPS])
+def test_the_steps_that_are_timed_exist(path):
+	assert all(callable(function) for _owner, _name, function in places(path))
+	assert places(path)
+
+
+def test_the_stopwatch_counts_inner_steps_once():
+	watch = Stopwatch(iter([0.0, 1.0, 3.0, 10.0]).__next__)
+	inner = watch.timed("inner", lambda: None)
+	watch.timed("outer", inner)()
+	assert dict(watch.seconds) == {"outer": 8.0, "inner": 2.0}
+	assert dict(watch.calls) == {"outer": 1, "inner": 1}
+
+
+def test_the_stopwatch_leaves_no_trace():
+	before = samples.tell_time
+	with Stopwatch().timing((("telling", "dartwing_jobs.samples.tell_time"),)):
+		assert samples.tell_time is not before
+	assert samples.tell_time is before
