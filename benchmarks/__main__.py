@@ -1,0 +1,89 @@
+"""`bin/benchmark`: measures, shows the tables, keeps every sample in a JSON file."""
+
+import argparse
+import contextlib
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+from benchmarks import counts, docs, places, report, rounds
+from benchmarks.measurements import MEASUREMENTS, Measurement
+from benchmarks.results import Results
+
+
+def main() -> int:
+	arguments = _parse()
+	# without this a SIGTERM would skip the orderly end of servers, workers and the site
+	signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+	if arguments.write_docs:
+		docs.write()
+		return 0
+	results = Results()
+	facts = rounds.machine_facts()
+	with _open_place(arguments) as place:
+		results.facts = {"home": place.title, **facts}
+		measure(place, arguments.only, _counts(arguments), results)
+	print("\n" + report.text(results))
+	path = arguments.json or docs.RESULTS / f"{_prefix(arguments)}{place.name}.json"
+	results.write(path)
+	print(f"\nEvery sample is in {path}.")
+	return 1 if results.not_run else 0
+
+
+def measure(
+	place: places.Place, measurements: list[Measurement], how_many: counts.Counts, results: Results
+) -> None:
+	wanted = {name for measurement in measurements for name in measurement.systems}
+	with rounds.running_systems(place, wanted) as systems:
+		rounds.measure(systems, measurements, how_many, results)
+
+
+def _open_place(arguments: argparse.Namespace) -> contextlib.AbstractContextManager[places.Place]:
+	if arguments.bench:
+		return places.bench_place(arguments.bench, arguments.site, arguments.db)
+	return places.embedded_place()
+
+
+def _counts(arguments: argparse.Namespace) -> counts.Counts:
+	chosen = counts.QUICK if arguments.quick else counts.FULL if arguments.full else counts.NORMAL
+	return replace(chosen, rounds=arguments.rounds or chosen.rounds)
+
+
+def _prefix(arguments: argparse.Namespace) -> str:
+	"""Only whole runs may be published; others must not overwrite them."""
+	if arguments.quick:
+		return "quick-"
+	return "partial-" if len(arguments.only) < len(MEASUREMENTS) else ""
+
+
+def _parse() -> argparse.Namespace:
+	parser = argparse.ArgumentParser(prog="bin/benchmark", description=__doc__)
+	parser.add_argument("--bench", type=Path, metavar="DIR", help="measure real Frappe in this bench")
+	parser.add_argument("--site", help="a site of it that allows tests; without it one is made and removed")
+	parser.add_argument("--db", choices=["mariadb", "postgres"], default="mariadb", help="of the site made")
+	names = ", ".join(measurement.name for measurement in MEASUREMENTS)
+	parser.add_argument("--only", type=_chosen, default=list(MEASUREMENTS), metavar="NAME,…", help=names)
+	parser.add_argument("--rounds", type=int, help="how often each is measured; 5 unless quick")
+	size = parser.add_mutually_exclusive_group()
+	size.add_argument("--quick", action="store_true", help="small counts, one round: does everything run?")
+	size.add_argument("--full", action="store_true", help="large counts, memory after 20,000 jobs")
+	parser.add_argument("--json", type=Path, metavar="PATH", help="where to keep the samples")
+	parser.add_argument("--write-docs", action="store_true", help="write docs/benchmarks.md, measure nothing")
+	arguments = parser.parse_args()
+	if arguments.site and not arguments.bench:
+		parser.error("--site is a site of a bench: name it with --bench")
+	return arguments
+
+
+def _chosen(names: str) -> list[Measurement]:
+	known = {measurement.name: measurement for measurement in MEASUREMENTS}
+	if unknown := set(names.split(",")) - set(known):
+		raise argparse.ArgumentTypeError(
+			f"there is no {', '.join(sorted(unknown))}; there are {', '.join(known)}"
+		)
+	return [known[name] for name in known if name in names.split(",")]
+
+
+if __name__ == "__main__":
+	sys.exit(main())

@@ -1,0 +1,124 @@
+"""What is measured, and on which systems. Each takes one round's figures from one system."""
+
+import math
+import statistics
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol
+
+from benchmarks.counts import Counts
+from benchmarks.remote import Remote
+
+OURS, NATIVE = "Dartwing Jobs", "frappe.enqueue"
+CELERY, DRAMATIQ, PROCRASTINATE = "Celery", "Dramatiq", "Procrastinate"
+PEERS = (CELERY, DRAMATIQ, PROCRASTINATE)
+ALL = (OURS, *PEERS, NATIVE)
+
+WARM_PAUSE_SECONDS, NATIVE_PAUSE_SECONDS = 0.075, 0.6
+JOB_SECONDS = 0.01  # of each job that waits on the shared worker
+
+
+class Systems(Protocol):
+	"""What a measurement may ask for: a system that runs already, or a fresh process to look inside."""
+
+	def remote(self, name: str) -> Remote: ...
+
+	def look_inside(self) -> AbstractContextManager[Remote]: ...
+
+
+Take = Callable[[Systems, str, Counts], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Measurement:
+	name: str
+	systems: tuple[str, ...]
+	take: Take
+
+
+def throughput(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	count = counts.native_jobs if name == NATIVE else counts.jobs
+	return {"per second": systems.remote(name).call("throughput", count=count)}
+
+
+def submit(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	return {"per second": systems.remote(name).call("submit_rate", count=counts.singles)}
+
+
+def submit_many(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	remote = systems.remote(name)
+	return {"per second": remote.call("submit_many_rate", count=counts.many, batch=counts.batch)}
+
+
+def latency(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	count, pause = counts.latencies, WARM_PAUSE_SECONDS
+	if name == NATIVE:
+		count, pause = counts.native_latencies, NATIVE_PAUSE_SECONDS
+	seconds = systems.remote(name).call("latency", count=count, pause=pause)
+	return {"p50 ms": 1000 * statistics.median(seconds), "p99 ms": 1000 * percentile(seconds, 99)}
+
+
+def cold_start(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	seconds = systems.remote(name).call("cold_latency", count=counts.cold_starts)
+	return {"p50 ms": 1000 * statistics.median(seconds)}
+
+
+def shared_worker(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	remote = systems.remote(name)
+	found = remote.call(
+		"native_on_shared_worker", waiting=counts.waiting, seconds=JOB_SECONDS, count=counts.native_starts
+	)
+	return {f"{when}, slowest ms": 1000 * max(seconds) for when, seconds in found.items()}
+
+
+def memory(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	submitter = systems.remote(name)
+	submitter.call("reset")
+	with systems.look_inside() as inside:
+		submitter.call("submit_many", count=counts.memory_first)
+		first = inside.call("drain", count=counts.memory_first)
+		submitter.call("submit_many", count=counts.memory_last - counts.memory_first)
+		last = inside.call("drain", count=counts.memory_last - counts.memory_first)
+	submitter.call("reset")
+	return {"first MB": first / 1e6, "last MB": last / 1e6, "ratio": last / first}
+
+
+def steps(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	return _look("steps", systems, name, counts)
+
+
+def statements(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	return _look("statements", systems, name, counts)
+
+
+def _look(what: str, systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	"""After a few jobs that fill the caches, as a worker's first jobs do."""
+	submitter, warm_up = systems.remote(name), 20
+	submitter.call("reset")
+	with systems.look_inside() as inside:
+		submitter.call("submit_many", count=warm_up)
+		inside.call("drain", count=warm_up)
+		submitter.call("submit_many", count=counts.traced)
+		found = inside.call(what, count=counts.traced)
+	submitter.call("reset")
+	return found
+
+
+def percentile(values: list[float], percent: float) -> float:
+	"""The smallest value that so many percent of all do not exceed."""
+	ranked = sorted(values)
+	return ranked[math.ceil(len(ranked) * percent / 100) - 1]
+
+
+MEASUREMENTS = (
+	Measurement("throughput", ALL, throughput),
+	Measurement("submit", (OURS, *PEERS), submit),
+	Measurement("submit-many", (OURS, PROCRASTINATE), submit_many),
+	Measurement("latency", ALL, latency),
+	Measurement("cold-start", (OURS,), cold_start),
+	Measurement("shared-worker", (OURS,), shared_worker),
+	Measurement("memory", (OURS,), memory),
+	Measurement("steps", (OURS,), steps),
+	Measurement("statements", (OURS,), statements),
+)

@@ -1,0 +1,67 @@
+"""Frappe's own background jobs: `frappe.enqueue`, two stock workers. A queue of its own, apart from ours."""
+
+import os
+import sys
+from importlib.metadata import version
+
+import frappe
+from frappe.utils.background_jobs import get_queue
+
+from benchmarks.systems import tally
+from benchmarks.systems.system import python_version
+from benchmarks.systems.tallied import TalliedSystem
+
+QUEUE = "short"
+
+
+class Native(TalliedSystem):
+	def prepare(self) -> None:
+		connect()
+
+	def versions(self) -> dict[str, str]:
+		return {"frappe": frappe_version(), "rq": version("rq"), "Python": python_version()}
+
+	def submit_stamp(self, number: int) -> None:
+		enqueue_stamp(number, QUEUE, self.folder)
+
+	def submit_hold(self) -> None:
+		frappe.enqueue(tally.hold, queue=QUEUE, folder=str(self.folder))
+
+	def forget(self) -> None:
+		forget(QUEUE)
+
+	def worker_command(self) -> list[str]:
+		return worker_command(QUEUE)
+
+
+def forget(queue: str) -> None:
+	"""Takes this site's messages back; those of other sites of the bench stay."""
+	for job in get_queue(queue).jobs:
+		if job.kwargs.get("site") == frappe.local.site:
+			job.delete()
+
+
+def frappe_version() -> str:
+	return getattr(frappe, "__version__", "of the embedded site")
+
+
+def connect() -> None:
+	frappe.init(os.environ["SITE"])
+	frappe.connect()
+
+
+def enqueue_stamp(number: int, queue: str, folder: str) -> None:
+	frappe.enqueue(tally.stamp, queue=queue, number=number, folder=str(folder))
+
+
+def worker_command(queue: str) -> list[str]:
+	return [
+		sys.executable,
+		"-m",
+		"frappe.utils.bench_helper",
+		"frappe",
+		"worker",
+		"--queue",
+		queue,
+		"--quiet",
+	]

@@ -1,0 +1,181 @@
+"""What a measurement can ask of any job system. Each system says only how it submits, works and is seen."""
+
+import contextlib
+import signal
+import sys
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from homes import process
+
+WORKERS = 2
+WARM_UP = 10  # the first jobs connect and fill caches
+LOOK_SECONDS = 0.05  # each look at our jobs is a query, which must not cost what it measures
+PATIENCE_SECONDS = 60
+# a worker boots within this; a second process answers a second job within that
+FIRST_HOLD_SECONDS, NEXT_HOLD_SECONDS = 15, 2
+
+
+class System(ABC):
+	"""One job system: prepare, submit, work, close; and the measurements that are the same for all."""
+
+	# the worker processes to start, when one command does not start them all
+	commands = WORKERS
+
+	def __init__(self, folder: Path):
+		self.folder = folder
+		self.log = folder / "workers.log"
+
+	def prepare(self) -> None:  # noqa: B027
+		"""Connects and makes what it needs."""
+
+	@abstractmethod
+	def versions(self) -> dict[str, str]: ...
+
+	@abstractmethod
+	def submit_each(self, count: int) -> None:
+		"""Submits empty jobs one by one; each is kept before the next."""
+
+	def submit_many(self, count: int) -> None:
+		"""Submits many empty jobs, as fast as the system offers."""
+		self.submit_each(count)
+
+	@abstractmethod
+	def submit_stamp(self, number: int) -> None:
+		"""Submits a job that notes when it was called."""
+
+	@abstractmethod
+	def submit_hold(self) -> None:
+		"""Submits a job that occupies its worker until the gate opens."""
+
+	@abstractmethod
+	def holding(self) -> int:
+		"""How many workers are occupied so."""
+
+	@abstractmethod
+	def open_gate(self) -> None: ...
+
+	@abstractmethod
+	def done(self) -> int:
+		"""How many empty jobs have ended since the last `reset`."""
+
+	def is_done(self, count: int) -> bool:
+		"""Whether so many have; asked often while workers work, so it must be cheap."""
+		return self.done() >= count
+
+	@abstractmethod
+	def stamps(self) -> dict[int, float]:
+		"""When each stamp was called, since the last `reset`."""
+
+	@abstractmethod
+	def reset(self) -> None:
+		"""Counts from nothing again, with a closed gate; drops what still waits."""
+
+	@abstractmethod
+	def worker_command(self) -> list[str]: ...
+
+	def close(self) -> None:  # noqa: B027
+		"""Takes back what was made."""
+
+	def submit_rate(self, count: int) -> float:
+		self.reset()
+		self.submit_each(WARM_UP)
+		rate = count / timed(self.submit_each, count)
+		self.reset()
+		return rate
+
+	def submit_many_rate(self, count: int, batch: int) -> float:
+		self.reset()
+		self.submit_many(WARM_UP)
+		seconds = sum(timed(self.submit_many, batch) for _ in range(count // batch))
+		self.reset()
+		return count // batch * batch / seconds
+
+	def throughput(self, count: int) -> float:
+		"""Empty jobs a second: all wait while one job holds each worker; timed from the gate to the last."""
+		self.reset()
+		with self.workers():
+			self._hold_all()
+			self.submit_many(count)
+			started = time.monotonic()
+			self.open_gate()
+			self._wait_for_all(count)
+			return count / (time.monotonic() - started)
+
+	def latency(self, count: int, pause: float) -> list[float]:
+		"""Seconds from the call of submit to the call of the job, with nothing else to do, workers warm."""
+		self.reset()
+		with self.workers():
+			self.submit_stamp(-1)
+			wait_until(lambda: -1 in self.stamps())
+			submitted = {number: self._submit_stamp_at(number, pause) for number in range(count)}
+			wait_until(lambda: len(self.stamps()) == count + 1)
+			stamps = self.stamps()
+			return [stamps[number] - moment for number, moment in submitted.items()]
+
+	@contextlib.contextmanager
+	def workers(self, commands: int | None = None) -> Iterator[list[int]]:
+		"""Running workers; yields their process ids."""
+		with contextlib.ExitStack() as stack:
+			pids = []
+			for _ in range(commands or self.commands):
+				worker = process.spawn(self.worker_command(), self.log, signal.SIGTERM, cwd=Path.cwd())
+				stack.callback(process.stop, worker, signal.SIGTERM)
+				pids.append(worker.pid)
+			# a gate that stays closed would keep a worker from stopping
+			stack.callback(self.open_gate)
+			yield pids
+
+	def _hold_all(self) -> None:
+		"""One job in each worker process; who fetches ahead may need to be offered one more."""
+		for held in range(WORKERS):
+			patience = NEXT_HOLD_SECONDS if held else FIRST_HOLD_SECONDS
+			self._hold_one_more(held, patience)
+
+	def _hold_one_more(self, held: int, patience: float) -> None:
+		for _ in range(10):
+			self.submit_hold()
+			if wait_while(lambda: self.holding() <= held, patience):
+				return
+		raise RuntimeError(f"only {held} of {WORKERS} workers took a job; see {self.log}")
+
+	def _wait_for_all(self, count: int) -> None:
+		"""As long as it takes, while it goes on."""
+		done = -1
+		while not wait_while(lambda: not self.is_done(count), PATIENCE_SECONDS):
+			before, done = done, self.done()
+			if done == before:
+				raise RuntimeError(f"stuck after {done} of {count} jobs")
+
+	def _submit_stamp_at(self, number: int, pause: float) -> float:
+		time.sleep(pause)
+		moment = time.time()
+		self.submit_stamp(number)
+		return moment
+
+
+def timed(function: Callable, *arguments) -> float:
+	started = time.monotonic()
+	function(*arguments)
+	return time.monotonic() - started
+
+
+def wait_while(condition: Callable[[], bool], seconds: float) -> bool:
+	"""Whether it ended in time."""
+	deadline = time.monotonic() + seconds
+	while condition():
+		if time.monotonic() > deadline:
+			return False
+		time.sleep(LOOK_SECONDS)
+	return True
+
+
+def wait_until(condition: Callable[[], bool], seconds: float = PATIENCE_SECONDS) -> None:
+	if not wait_while(lambda: not condition(), seconds):
+		raise RuntimeError(f"waited {seconds:g} seconds in vain")
+
+
+def python_version() -> str:
+	return ".".join(map(str, sys.version_info[:3]))
