@@ -31,12 +31,13 @@ class Bench:
 		self.folder = folder.expanduser().resolve()
 		self.sites = self.folder / "sites"
 		self.python = self.folder / "env" / "bin" / "python"
+		self.variables: dict[str, str] = {}
 		if not (self.folder / "apps" / "frappe").exists() or not self.python.exists():
 			sys.exit(f"{self.folder} is not a bench: it has no apps/frappe or no env/bin/python.")
 
 	def frappe(self, *arguments: str) -> None:
 		command = [self.python, "-m", "frappe.utils.bench_helper", "frappe", *arguments]
-		self.run(command, cwd=self.sites)
+		self.run(command, cwd=self.sites, env={**os.environ, **self.variables})
 
 	def run(self, command: list, **options) -> None:
 		done = subprocess.run(command, capture_output=True, text=True, **options)
@@ -50,7 +51,7 @@ class Bench:
 	def environment(self, site: str) -> dict[str, str]:
 		"""The bench's own python, and nothing of ours on its path: `frappe` must be the bench's."""
 		kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
-		return {**kept, "SITE": site}
+		return {**kept, **self.variables, "SITE": site}
 
 
 def main() -> int:
@@ -70,15 +71,25 @@ def open_site(bench: Bench, site: str | None, database: str, settings: tuple[str
 	"""
 	with contextlib.ExitStack() as stack:
 		folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dartwing-bench-")))
-		start_redis(bench, folder, stack)
 		put_app_into(bench)
 		if site:
+			start_redis_of(bench, folder, stack)
 			yield use_site(bench, site, folder, stack)
 		else:
+			start_private_redis(bench, folder, stack)
 			yield make_site(bench, private_server(database, settings, folder), stack)
 
 
-def start_redis(bench: Bench, folder: Path, stack: contextlib.ExitStack) -> None:
+def start_private_redis(bench: Bench, folder: Path, stack: contextlib.ExitStack) -> None:
+	"""Not the bench's: its own workers would take the tests' jobs, and it may be stopped at any time."""
+	for purpose in ("cache", "queue"):
+		server = RedisServer(folder / f"redis-{purpose}")
+		stack.callback(server.stop)
+		server.start()
+		bench.variables[f"FRAPPE_REDIS_{purpose.upper()}"] = server.url
+
+
+def start_redis_of(bench: Bench, folder: Path, stack: contextlib.ExitStack) -> None:
 	config = bench.config()
 	for url in {config.get("redis_cache"), config.get("redis_queue")}:
 		if not url:

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,12 +17,13 @@ from dartwing_jobs.tests.world import make_job, make_job_type, stored_status
 COMMAND = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "worker", "--queue", "short"]
 # how often a waiting test sweeps: the scheduler would do it every minute
 SWEEP_SECONDS = 3
+# what all workers print: nobody reads it unless a test waits in vain
+OUTPUT = tempfile.TemporaryFile("a+b")  # noqa: SIM115 it is open as long as this process
 
 
 def start_worker() -> subprocess.Popen:
 	"""A stock worker, as a bench runs it."""
-	silent = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-	return subprocess.Popen(COMMAND, start_new_session=True, **silent)
+	return subprocess.Popen(COMMAND, start_new_session=True, stdout=OUTPUT, stderr=OUTPUT)
 
 
 def stop_worker(worker: subprocess.Popen) -> None:
@@ -102,7 +104,12 @@ def wait_until(condition: Callable, seconds: float = 60, sweeping: bool = True, 
 		if value := condition():
 			return value
 		time.sleep(every)
-	raise AssertionError(f"waited {seconds} seconds in vain")
+	raise AssertionError(f"waited {seconds} seconds in vain; the workers' last words:\n{_last_words()}")
+
+
+def _last_words() -> str:
+	OUTPUT.seek(max(0, OUTPUT.seek(0, os.SEEK_END) - 1500))
+	return OUTPUT.read().decode(errors="replace")
 
 
 def wait_for(job_name: str, status: str, seconds: float = 60) -> None:
