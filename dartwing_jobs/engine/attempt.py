@@ -12,6 +12,7 @@ from dartwing_jobs.engine import (
 	database,
 	fresh,
 	handlers,
+	job_hooks,
 	lease,
 	order,
 	outcomes,
@@ -117,20 +118,14 @@ def call_handler(attempt: Attempt):
 	handler = handlers.handler_at(attempt.job_type.handler_method)
 	given = parameters.load(attempt.job.input_parameters)
 	around = {"method": attempt.job_type.handler_method, "kwargs": given, "transaction_type": "job"}
-	_call_hooks("before_job", **around)
+	job_hooks.call("before_job", **around)
 	result = None
 	try:
 		with deadline(attempt.job.timeout_seconds):
 			result = handler(given, attempt.context)
 	finally:
-		_call_hooks("after_job", **around, result=result)
+		job_hooks.call("after_job", **around, result=result)
 	return result
-
-
-def _call_hooks(hook: str, **arguments) -> None:
-	"""Other apps prepare and clean up around each job, as they do around Frappe's own."""
-	for call in handlers.job_hooks(hook):
-		call(**arguments)
 
 
 def keep(attempt: Attempt, then: Then, outcome, *details) -> Attempt | None:

@@ -1,5 +1,6 @@
 """Claiming: takes the first job that waits, in order, and locks it until the caller's commit."""
 
+from datetime import datetime
 from functools import lru_cache
 
 import frappe
@@ -93,15 +94,15 @@ def _read(which: str, values: tuple):
 	if not rows:
 		return None
 	job = statements.unpack(rows[0].packed)
-	job.claimed_at = rows[0].claimed_at
+	job.claimed_at = datetime.fromisoformat(job.claimed_at)
 	return job
 
 
 @lru_cache
 def _select(database: str) -> str:
 	parameters = "concat(input_parameters, '')" if database == "mariadb" else "input_parameters"
-	row = statements.packed(COLUMNS, input_parameters=parameters)
-	return f"select {row} as packed, utc_timestamp(6) as claimed_at from `tabBackground Job`"
+	row = statements.packed(COLUMNS, input_parameters=parameters, claimed_at="utc_timestamp(6)")
+	return f"select {row} as packed from `tabBackground Job`"
 
 
 def _ranks(end: str, job_queues: list[str]) -> dict[str, int]:

@@ -1,6 +1,5 @@
 """Handlers: the functions that job types may name. A row in a table must never be arbitrary code."""
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 
@@ -12,7 +11,6 @@ from dartwing_jobs.errors import InvalidJobError
 HOOK = "dartwing_job_handlers"
 MARK = "__dartwing_job__"
 _resolved: dict[tuple[str, str], Callable] = {}
-_job_hooks: dict[tuple[str, str], list[Callable]] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,23 +70,6 @@ def resolve(path: str) -> Callable:
 		message = _("{0} is not a job handler: mark it with @job_handler, or list it in the hook {1}.")
 		frappe.throw(message.format(path, HOOK), InvalidJobError)
 	return function
-
-
-def job_hooks(name: str) -> list[Callable]:
-	"""What apps hook around jobs, each called with what it takes; looked up once per process, as code is."""
-	key = frappe.local.site, name
-	if key not in _job_hooks:
-		_job_hooks[key] = [_taking_what_it_names(frappe.get_attr(path)) for path in frappe.get_hooks(name)]
-	return _job_hooks[key]
-
-
-def _taking_what_it_names(function: Callable) -> Callable:
-	"""As `frappe.call` does it, but the signature is read once and not for each job."""
-	parameters = inspect.signature(function).parameters.values()
-	if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-		return function
-	names = {parameter.name for parameter in parameters}
-	return lambda **given: function(**{name: given[name] for name in given.keys() & names})
 
 
 def _declaration(options: dict) -> Declaration:

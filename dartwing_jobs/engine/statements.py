@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import frappe
 
@@ -18,6 +19,10 @@ Values = tuple | list
 HINT = re.compile(r" force index \(\w+\)")
 # how a statement that touched no row ends the trip: MariaDB's number for signals, and their text
 SIGNALED, UNTOUCHED = 1644, "dartwing untouched "
+# an insert of more rows is written out: a server that has parsed it once will hardly see it again
+PREPARED_ROWS = 2
+# statements that a connection keeps prepared: the engine has some thirty, and inserts differ by their columns
+PREPARED_AT_MOST = 200
 
 
 class Waiting(NamedTuple):
@@ -166,9 +171,10 @@ def _update(doctype: str, name: str, columns: dict, guard: dict) -> tuple[str, l
 
 def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	"""Columns that no row has a value for are left to their default, which is none too."""
-	columns = [column for column in rows[0] if any(row[column] is not None for row in rows)]
+	filled = {column for row in rows for column, value in row.items() if value is not None}
+	columns = [column for column in rows[0] if column in filled]
 	start = f"insert into `tab{doctype}` ({', '.join(f'`{column}`' for column in columns)}) values "
-	if frappe.db.db_type == "mariadb":
+	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
 		literal = _remembering(_cursor().connection.literal)
 		return Waiting(
 			start + ", ".join(f"({', '.join(literal(row[c]) for c in columns)})" for row in rows), ()
@@ -182,9 +188,10 @@ def _remembering(literal: Callable[[object], str]) -> Callable[[object], str]:
 	known: dict[object, str] = {}
 
 	def remembered(value: object) -> str:
-		if value not in known:
-			known[value] = literal(value)
-		return known[value]
+		key = type(value), value  # True is not 1 in SQL's eyes
+		if key not in known:
+			known[key] = literal(value)
+		return known[key]
 
 	return remembered
 
@@ -235,7 +242,8 @@ def _send_one(one: Waiting) -> None:
 def _send_together(statements: list[Waiting]) -> None:
 	"""As one compound statement, which answers with one result for each statement that is to be answered."""
 	cursor = _cursor()
-	parts = [part for number, one in enumerate(statements) for part in _parts(cursor, number, one)]
+	literal = _remembering(cursor.connection.literal)
+	parts = [part for number, one in enumerate(statements) for part in _parts(cursor, literal, number, one)]
 	try:
 		cursor.execute(f"begin not atomic {'; '.join(parts)}; end")
 		answers = _answers(cursor, statements)
@@ -247,14 +255,39 @@ def _send_together(statements: list[Waiting]) -> None:
 		then(answer)
 
 
-def _parts(cursor, number: int, one: Waiting) -> Iterator[str]:
-	yield cursor.mogrify(one.statement, one.values or None)
+def _parts(cursor, literal: Callable[[object], str], number: int, one: Waiting) -> Iterator[str]:
+	yield _text(cursor, literal, one)
 	if one.or_raise:
 		# the server itself must stop there: a commit may be on the same trip
 		signal = f"signal sqlstate '45000' set message_text = '{UNTOUCHED}{number}'"
 		yield f"if row_count() <> 1 then {signal}; end if"
 	elif one.then and not one.is_read:
 		yield "select row_count() as touched"
+
+
+def _text(cursor, literal: Callable[[object], str], one: Waiting) -> str:
+	"""The statement as it is sent: the server has parsed it before, and gets its values only."""
+	if not one.values:
+		return one.statement
+	values = [literal(value) for value in one.values]
+	name = _prepared(cursor, one.statement)
+	return f"execute {name} using {', '.join(values)}" if name else one.statement % tuple(values)
+
+
+def _prepared(cursor, statement: str) -> str | None:
+	"""The name by which this connection knows a statement; None when it knows too many to learn another."""
+	connection = cursor.connection
+	session = connection.thread_id()  # another one after a reconnect
+	names = _names.setdefault(connection, {}).setdefault(session, {})
+	if statement not in names and len(names) < PREPARED_AT_MOST:
+		name = f"dartwing_{len(names)}"
+		cursor.execute(f"prepare {name} from %s", (statement.replace("%s", "?"),))
+		names[statement] = name
+	return names.get(statement)
+
+
+# by connection and the server's number for its session: the names of the statements it has prepared
+_names: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def _answers(cursor, statements: list[Waiting]) -> list[tuple[Callable, object]]:

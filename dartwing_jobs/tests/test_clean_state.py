@@ -4,7 +4,8 @@ import frappe
 import pytest
 
 from dartwing_jobs import hooks, submit
-from dartwing_jobs.engine import drain, handlers
+from dartwing_jobs.engine import drain
+from dartwing_jobs.engine import job_hooks as engine_hooks
 from dartwing_jobs.tests import littering
 from dartwing_jobs.tests.world import make_job_type, make_queue, stored_status
 
@@ -29,7 +30,7 @@ def job_hooks(monkeypatch):
 
 
 def _forget_hooks() -> None:
-	handlers._job_hooks.clear()
+	engine_hooks.forget()
 	frappe.clear_cache()
 
 
@@ -98,3 +99,16 @@ def test_a_failing_hook_fails_the_job(world, queue, job_hooks, monkeypatch):
 
 def refuse(method: str) -> None:
 	raise frappe.ValidationError("not today")
+
+
+def test_a_hook_with_a_switch_runs_when_it_is_switched_on(world, queue, job_hooks, monkeypatch):
+	"""Frappe's recorder asks Redis before each job; the engine asks for it, but not each time."""
+	switch = "dartwing-test-switch"
+	monkeypatch.setitem(engine_hooks.SWITCHES, f"{HERE}.before_job", switch)
+	monkeypatch.setattr(engine_hooks, "SWITCH_SECONDS", 0)
+	_forget_hooks()
+	(off,) = run(world, queue, ("look_around", {}))
+	frappe.cache.set_value(switch, 1)
+	(on,) = run(world, queue, ("look_around", {}))
+	frappe.cache.delete_value(switch)
+	assert (len(output(off)["callbacks"]), output(on)["callbacks"][-1][0]) == (0, "before")
