@@ -110,10 +110,10 @@ def reason_not_to_run(user: str, organization: str, requires_permission: str | N
 def check_organization_is_active(organization: str) -> None:
 	"""Raises when the organization is gone or has stopped working; perhaps later (`statements.in_one_go`)."""
 	columns = statements.packed(("name", *_signs_of_life(frappe.local.site)))
-	statements.fetch_later(
-		f"select {columns} as packed from `tab{ORGANIZATION}` where name = %s",
+	statements.value_later(
+		f"(select {columns} from `tab{ORGANIZATION}` where name = %s)",
 		(organization,),
-		lambda rows: _check_is_active(organization, statements.unpack(rows[0].packed) if rows else None),
+		lambda packed: _check_is_active(organization, statements.unpack(packed) if packed else None),
 	)
 
 

@@ -3,7 +3,7 @@
 One sequence serves all years: the turn of the year changes the prefix and nothing else.
 """
 
-import secrets
+import random
 import time
 from collections.abc import Callable
 
@@ -30,18 +30,24 @@ def next_job_names(count: int) -> list[str]:
 
 def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 	"""Many names in one statement; `then` gets them, perhaps later (see `statements.in_one_go`)."""
-	sequence = frappe.scrub(DOCTYPE + SLUG)
-	if frappe.db.db_type == "mariadb":
-		statement = f"select nextval(`{sequence}`) as number from seq_1_to_{int(count)}"
-	else:
-		statement = f"select nextval('{sequence}') as number from generate_series(1, {int(count)})"
-	year = clock.now().year
-	statements.fetch_later(statement, (), lambda rows: then([f"JOB-{year}-{row.number:05d}" for row in rows]))
+	sequence, year = frappe.scrub(DOCTYPE + SLUG), clock.now().year
+	is_mariadb = frappe.db.db_type == "mariadb"
+	drawn = f"nextval(`{sequence}`)" if is_mariadb else f"nextval('{sequence}')"
+
+	def name(numbers: list[int]) -> None:
+		then([f"JOB-{year}-{number:05d}" for number in numbers])
+
+	if count == 1:
+		statements.value_later(drawn, (), lambda number: name([number]))
+		return
+	series = f"seq_1_to_{int(count)}" if is_mariadb else f"generate_series(1, {int(count)})"
+	statement = f"select {drawn} as number from {series}"
+	statements.fetch_later(statement, (), lambda rows: name([row.number for row in rows]))
 
 
 def next_row_name() -> str:
 	"""For rows that nobody names: in the order of time, so that each lands beside the last one."""
-	return f"{time.time_ns() // 1000:014x}{secrets.token_hex(4)}"
+	return f"{time.time_ns() // 1000:014x}{random.getrandbits(32):08x}"
 
 
 def create_job_sequence() -> None:

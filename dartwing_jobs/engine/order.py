@@ -44,12 +44,10 @@ def band(rank: int) -> tuple[int, int]:
 def _first_place(job_queue: str, organization: str, priority: str) -> int:
 	"""Behind the head of the band, and behind the organization's own last job; two looks into an index."""
 	start, end = band(RANKS[priority])
-	(row,) = statements.fetch(
-		"""select
-		(select min(claim_key) from `tabBackground Job`
-			where line = %s and claim_key >= %s and claim_key < %s) as head,
-		(select max(claim_key) from `tabBackground Job`
-			where line = %s and organization = %s and claim_key >= %s and claim_key < %s) as own""",
-		(job_queue, start, end, job_queue, organization, start, end),
+	return statements.value(
+		"""greatest(%s, 1 + coalesce((select min(claim_key) from `tabBackground Job`
+			where line = %s and claim_key >= %s and claim_key < %s), 0),
+			1 + coalesce((select max(claim_key) from `tabBackground Job`
+			where line = %s and organization = %s and claim_key >= %s and claim_key < %s), 0))""",
+		(start, job_queue, start, end, job_queue, organization, start, end),
 	)
-	return max(start, (row.head or 0) + 1, (row.own or 0) + 1)

@@ -5,10 +5,12 @@ Statements are written as for MariaDB: backticks, and `utc_timestamp(6)` for the
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
@@ -32,6 +34,7 @@ class Waiting(NamedTuple):
 	values: Values
 	then: Callable | None = None
 	is_read: bool = False
+	is_value: bool = False  # an expression; those that follow each other are asked for by one statement
 	or_raise: Exception | None = None  # if it does not touch a row; nothing behind it is done then
 
 
@@ -71,6 +74,18 @@ def fetch(statement: str, values: Values = ()) -> list[frappe._dict]:
 def fetch_later(statement: str, values: Values, then: Callable[[list], None]) -> None:
 	"""`then` gets the rows: at once, or when the statements of `in_one_go` travel."""
 	_send_or_wait(Waiting(statement, values, then, is_read=True))
+
+
+def value(expression: str, values: Values = ()):
+	"""What an expression amounts to."""
+	found = []
+	_send([*_trip().take_waiting(), Waiting(expression, values, found.append, is_read=True, is_value=True)])
+	return found[0]
+
+
+def value_later(expression: str, values: Values, then: Callable[[object], None]) -> None:
+	"""`then` gets what an expression amounts to: at once, or when the statements of `in_one_go` travel."""
+	_send_or_wait(Waiting(expression, values, then, is_read=True, is_value=True))
 
 
 def insert(doctype: str, rows: list[dict]) -> None:
@@ -171,29 +186,31 @@ def _update(doctype: str, name: str, columns: dict, guard: dict) -> tuple[str, l
 
 def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	"""Columns that no row has a value for are left to their default, which is none too."""
-	filled = {column for row in rows for column, value in row.items() if value is not None}
-	columns = [column for column in rows[0] if column in filled]
+	empty = [column for column, value in rows[0].items() if value is None]
+	empty = set(empty) - {column for row in rows for column in empty if row[column] is not None}
+	columns = [column for column in rows[0] if column not in empty]
 	start = f"insert into `tab{doctype}` ({', '.join(f'`{column}`' for column in columns)}) values "
+	values_of = itemgetter(*columns)
 	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
-		literal = _remembering(_cursor().connection.literal)
-		return Waiting(
-			start + ", ".join(f"({', '.join(literal(row[c]) for c in columns)})" for row in rows), ()
-		)
+		literals = Literals(_cursor().connection)
+		return Waiting(start + ", ".join(f"({', '.join(literals.of(values_of(row)))})" for row in rows), ())
 	places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * len(rows))
-	return Waiting(start + places, [row[column] for row in rows for column in columns])
+	return Waiting(start + places, [value for row in rows for value in values_of(row)])
 
 
-def _remembering(literal: Callable[[object], str]) -> Callable[[object], str]:
-	"""Writing a value as SQL is slow in this driver, and most values of many rows are the same."""
-	known: dict[object, str] = {}
+class Literals(dict):
+	"""Values as SQL: slow to write in this driver, and most values of a trip are the same."""
 
-	def remembered(value: object) -> str:
-		key = type(value), value  # True is not 1 in SQL's eyes
-		if key not in known:
-			known[key] = literal(value)
-		return known[key]
+	def __init__(self, connection):
+		super().__init__()
+		self.connection = connection
 
-	return remembered
+	def of(self, values: Iterable) -> Iterator[str]:
+		return map(self.__getitem__, values)
+
+	def __missing__(self, value: object) -> str:
+		self[value] = self.connection.literal(value)
+		return self[value]
 
 
 def _current() -> Trip | None:
@@ -223,11 +240,31 @@ def _send_or_wait(one: Waiting) -> None:
 
 def _send(statements: list[Waiting]) -> None:
 	frappe.db.transaction_writes += sum(not one.is_read for one in statements)
+	statements = list(_with_values_joined(statements))
 	if len(statements) > 1 and frappe.db.db_type == "mariadb":
 		_send_together(statements)
 		return
 	for one in statements:
 		_send_one(one)
+
+
+def _with_values_joined(statements: list[Waiting]) -> Iterator[Waiting]:
+	"""Each statement costs the server and the driver more than what it asks for."""
+	for is_value, group in groupby(statements, lambda one: one.is_value):
+		if is_value:
+			yield _joined(list(group))
+		else:
+			yield from group
+
+
+def _joined(asked: list[Waiting]) -> Waiting:
+	columns = ", ".join(f"{one.statement} as value{number}" for number, one in enumerate(asked))
+
+	def hand_out(rows: list) -> None:
+		for one, found in zip(asked, rows[0].values(), strict=True):
+			one.then(found)
+
+	return Waiting(f"select {columns}", [v for one in asked for v in one.values], hand_out, is_read=True)
 
 
 def _send_one(one: Waiting) -> None:
@@ -242,8 +279,8 @@ def _send_one(one: Waiting) -> None:
 def _send_together(statements: list[Waiting]) -> None:
 	"""As one compound statement, which answers with one result for each statement that is to be answered."""
 	cursor = _cursor()
-	literal = _remembering(cursor.connection.literal)
-	parts = [part for number, one in enumerate(statements) for part in _parts(cursor, literal, number, one)]
+	literals = Literals(cursor.connection)
+	parts = [part for number, one in enumerate(statements) for part in _parts(cursor, literals, number, one)]
 	try:
 		cursor.execute(f"begin not atomic {'; '.join(parts)}; end")
 		answers = _answers(cursor, statements)
@@ -255,8 +292,8 @@ def _send_together(statements: list[Waiting]) -> None:
 		then(answer)
 
 
-def _parts(cursor, literal: Callable[[object], str], number: int, one: Waiting) -> Iterator[str]:
-	yield _text(cursor, literal, one)
+def _parts(cursor, literals: Literals, number: int, one: Waiting) -> Iterator[str]:
+	yield _text(cursor, literals, one)
 	if one.or_raise:
 		# the server itself must stop there: a commit may be on the same trip
 		signal = f"signal sqlstate '45000' set message_text = '{UNTOUCHED}{number}'"
@@ -265,13 +302,13 @@ def _parts(cursor, literal: Callable[[object], str], number: int, one: Waiting) 
 		yield "select row_count() as touched"
 
 
-def _text(cursor, literal: Callable[[object], str], one: Waiting) -> str:
+def _text(cursor, literals: Literals, one: Waiting) -> str:
 	"""The statement as it is sent: the server has parsed it before, and gets its values only."""
 	if not one.values:
 		return one.statement
-	values = [literal(value) for value in one.values]
+	values = tuple(literals.of(one.values))
 	name = _prepared(cursor, one.statement)
-	return f"execute {name} using {', '.join(values)}" if name else one.statement % tuple(values)
+	return f"execute {name} using {', '.join(values)}" if name else one.statement % values
 
 
 def _prepared(cursor, statement: str) -> str | None:

@@ -34,9 +34,8 @@ def set_submitter(job) -> None:
 	job.owner = job.owner_user
 
 
-def fill_in(job) -> None:
+def fill_in(job, job_type) -> None:
 	"""What the submitter left open: a value that equals the field's default yields to the job type's."""
-	job_type = type_of(job)
 	for fieldname, source in FROM_JOB_TYPE.items():
 		if _is_default(job, fieldname) and job_type.get(source) not in (None, ""):
 			setattr(job, fieldname, job_type.get(source))
@@ -55,10 +54,10 @@ def type_of(job):
 	return frappe.throw(_("Job Type {0} was not found.").format(job.job_type), InvalidJobError)
 
 
-def check(job) -> None:
+def check(job, job_type) -> None:
 	"""Raises when this cannot become a job."""
 	tenancy.check_organization_is_active(job.organization)
-	if not type_of(job).is_enabled:
+	if not job_type.is_enabled:
 		frappe.throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
 	check_limits(job)
 	_check_template(job)

@@ -49,6 +49,7 @@ OPTIONS = frozenset(
 		"retry_of",
 	}
 )
+DOCTYPE = "Background Job"
 # what one statement writes at most
 ROWS_AT_ONCE = 500
 BYTES_AT_ONCE = 4_000_000
@@ -60,9 +61,9 @@ def submit(
 ) -> Document:
 	"""Submits one job and returns it. It runs once the caller's transaction has been committed."""
 	with statements.in_one_go():
-		job = _new_job(job_type, organization, options)
-		(submitted,) = _insert(job, _storable(job, [parameters]))
-	return frappe.get_doc(submitted)
+		job, its_type = _new_job(job_type, organization, options)
+		(submitted,) = _insert(job, _storable(its_type, [parameters]))
+	return frappe.get_doc({"doctype": DOCTYPE, **submitted})
 
 
 def submit_many(
@@ -70,8 +71,8 @@ def submit_many(
 ) -> list[str]:
 	"""Submits a job for each set of parameters, with the same checks, in a few statements."""
 	with statements.in_one_go():
-		job = _new_job(job_type, organization, options)
-		stored = _storable(job, many_parameters)
+		job, its_type = _new_job(job_type, organization, options)
+		stored = _storable(its_type, many_parameters)
 		return [one.name for one in _insert(job, stored)] if stored else []
 
 
@@ -83,23 +84,23 @@ def default_organization(user: str) -> str:
 	return organizations[0]
 
 
-def _new_job(job_type: str, organization: str | None, options: dict):
-	"""A job that was checked in every respect but its parameters, and is not written yet."""
+def _new_job(job_type: str, organization: str | None, options: dict) -> tuple:
+	"""A job that was checked in every respect but its parameters, and is not written yet; and its type."""
 	user = options.get("owner_user") or frappe.session.user
 	job = frappe._dict(_blank_row(), **_checked_options(options))
 	job.job_type, job.organization = job_type, organization or default_organization(user)
 	job.priority = priorities.from_value(job.priority)
 	submission.set_submitter(job)
-	required = submission.type_of(job).requires_permission
-	if reason := tenancy.reason_not_to_submit(user, job.organization, required):
+	its_type = submission.type_of(job)
+	if reason := tenancy.reason_not_to_submit(user, job.organization, its_type.requires_permission):
 		frappe.throw(reason, frappe.PermissionError)
-	submission.fill_in(job)
-	submission.check(job)
-	return job
+	submission.fill_in(job, its_type)
+	submission.check(job, its_type)
+	return job, its_type
 
 
-def _storable(job, many_parameters: list) -> list[str | None]:
-	job_type, label, most_bytes = submission.type_of(job), _("Parameters"), settings.max_parameter_bytes()
+def _storable(job_type, many_parameters: list) -> list[str | None]:
+	label, most_bytes = _("Parameters"), settings.max_parameter_bytes()
 	stored = [job_parameters.canonical(one, label, most_bytes) for one in many_parameters]
 	if job_type.parameters_schema:
 		for one in stored:
@@ -121,12 +122,15 @@ def _blank_row() -> dict:
 	words = {field.fieldname: field.default for field in fields if field.fieldtype == "Select"}
 	numbers = {field.fieldname: int(field.default or 0) for field in fields if field.fieldtype in NUMBERS}
 	row = {**dict.fromkeys(shipped_fields()), **words, **numbers}
-	return {**row, "doctype": "Background Job", "docstatus": 0, "idx": 0}
+	return {**row, "doctype": DOCTYPE, "docstatus": 0, "idx": 0}
 
 
 def _insert(first, stored_parameters: list[str | None]) -> list:
 	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line."""
 	first.run_at = _moment_to_wait_for(first)
+	first.creation = first.modified = first.created_at
+	first.modified_by = frappe.session.user
+	del first["doctype"]  # it is no column
 	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored_parameters]
 	jobs[0].job_id = first.job_id
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
@@ -135,8 +139,8 @@ def _insert(first, stored_parameters: list[str | None]) -> list:
 	else:
 		_put_in_line(jobs)
 	for batch in _batches(jobs):
-		statements.insert("Background Job", [_columns(job) for job in batch])
-		log.insert_rows([row for job in batch for row in _first_log_rows(job)])
+		statements.insert(DOCTYPE, batch)
+		log.insert_rows(_first_log_rows(batch))
 	call_workers_after_commit(first)
 	for job in jobs:
 		listeners.tell_after_commit(job.name, None, job.status)
@@ -163,19 +167,15 @@ def _put_in_line(jobs: list) -> None:
 		job.update(places.next(job.organization, job.priority))
 
 
-def _columns(job) -> dict:
-	job.creation = job.modified = job.created_at
-	job.modified_by = frappe.session.user
-	return {column: value for column, value in job.items() if column != "doctype"}
-
-
-def _first_log_rows(job) -> list[dict]:
-	told = {"now": job.created_at, "actor": job.owner_user}
-	rows = [log.row(job, states.CREATION.event, None, states.PENDING, **told)]
-	if job.status == states.QUEUED:
+def _first_log_rows(jobs: list) -> list[dict]:
+	"""The same story for each: that it was submitted, and that it stands in line."""
+	first = jobs[0]
+	told = {"now": first.created_at, "actor": first.owner_user}
+	rows = [log.row(first, states.CREATION.event, None, states.PENDING, **told)]
+	if first.status == states.QUEUED:
 		event = states.transition(states.PENDING, states.QUEUED).event
-		rows.append(log.row(job, event, states.PENDING, states.QUEUED, now=job.created_at + TICK))
-	return rows
+		rows.append(log.row(first, event, states.PENDING, states.QUEUED, now=first.created_at + TICK))
+	return [log.retold(row, job) for job in jobs for row in rows]
 
 
 def _batches(jobs: list) -> Iterator[list]:

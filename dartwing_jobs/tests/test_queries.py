@@ -98,6 +98,7 @@ def asked(monkeypatch, crowd):
 	real_send, sent = statements._send, []
 
 	def send(waiting: list) -> None:
+		waiting = list(statements._with_values_joined(waiting))
 		sent.extend(one for one in waiting if one.is_read and "tabBackground Job" in one.statement)
 		real_send(waiting)
 

@@ -38,14 +38,15 @@ class BackgroundJob(JobsDocument):
 	def before_validate(self):
 		self.priority = priorities.from_value(self.priority)
 		if self.is_new():
-			submission.fill_in(self)
+			submission.fill_in(self, submission.type_of(self))
 			self.run_at = None if self.depends_on else database.due_moment(self.scheduled_for)
 			parameters.store(self, "input_parameters")
 
 	def validate(self):
 		if self.is_new():
-			submission.check(self)
-			parameters.check_schema(submission.type_of(self), self.input_parameters)
+			job_type = submission.type_of(self)
+			submission.check(self, job_type)
+			parameters.check_schema(job_type, self.input_parameters)
 		else:
 			submission.check_limits(self)
 
