@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 
 import frappe
 from frappe import _
@@ -11,6 +12,7 @@ from dartwing_jobs.errors import InvalidJobError
 
 # MariaDB's JSON functions stop at 32 levels
 MAX_DEPTH = 30
+UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
 def store(doc, fieldname: str) -> None:
@@ -96,7 +98,7 @@ def _check_leaf(value, label: str) -> None:
 
 
 def _is_unstorable(text: str) -> bool:
-	return "\x00" in text or any("\ud800" <= character <= "\udfff" for character in text)
+	return UNSTORABLE.search(text) is not None
 
 
 def _refuse_depth(label: str) -> None:

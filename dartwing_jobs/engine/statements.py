@@ -21,6 +21,8 @@ Values = tuple | list
 HINT = re.compile(r" force index \(\w+\)")
 # how a statement that touched no row ends the trip: MariaDB's number for signals, and their text
 SIGNALED, UNTOUCHED = 1644, "dartwing untouched "
+# a trip is sent when so many rows wait in it: servers refuse packets that are too large
+ROWS_AT_ONCE = 1000
 # an insert of more rows is written out: a server that has parsed it once will hardly see it again
 PREPARED_ROWS = 2
 # statements that a connection keeps prepared: the engine has some thirty, and inserts differ by their columns
@@ -95,10 +97,13 @@ def insert(doctype: str, rows: list[dict]) -> None:
 
 def insert_last(doctype: str, rows: list[dict]) -> None:
 	"""As `insert`, but inside `in_one_go` such rows of a table are written at its end, in one statement."""
-	if trip := _current():
-		trip.rows.setdefault(doctype, []).extend(rows)
-	else:
+	trip = _current()
+	if trip is None:
 		insert(doctype, rows)
+		return
+	trip.rows.setdefault(doctype, []).extend(rows)
+	if sum(map(len, trip.rows.values())) >= ROWS_AT_ONCE:
+		arrive()
 
 
 def update(doctype: str, name: str, columns: dict, guard: dict | None = None) -> bool:
@@ -132,8 +137,8 @@ def in_one_go() -> Iterator[None]:
 
 
 def arrive() -> None:
-	"""Sends what waits now, for those who need an answer to go on."""
-	_send(_trip().take_waiting())
+	"""Sends everything that waits now, for those who need an answer to go on."""
+	_send(_trip().take_everything())
 
 
 def commit() -> None:

@@ -134,11 +134,10 @@ def _insert(first, stored_parameters: list[str | None]) -> list:
 	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored_parameters]
 	jobs[0].job_id = first.job_id
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
-	if first.run_at or first.depends_on:
-		statements.arrive()
-	else:
+	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)
 	for batch in _batches(jobs):
+		statements.arrive()  # the names that were drawn; and not all batches go in one packet
 		statements.insert(DOCTYPE, batch)
 		log.insert_rows(_first_log_rows(batch))
 	call_workers_after_commit(first)

@@ -84,6 +84,15 @@ def test_bad_parameters_among_many_leave_nothing(world, queue):
 	assert frappe.db.count("Background Job") == before
 
 
+@pytest.mark.parametrize(("count", "length"), [(30, 700_000), (30_000, 0)])
+def test_many_jobs_are_more_than_one_packet(world, queue, count, length):
+	"""By default MariaDB takes no packet of more than 16 megabytes."""
+	given = [{"text": "x" * length}] * count
+	names = dartwing_jobs.submit_many("sample_job", given, world.a, job_queue=queue)
+	assert frappe.db.count("Background Job", {"job_queue": queue}) == len(set(names)) == count
+	frappe.db.rollback()
+
+
 def test_cancel_a_waiting_job(world, queue):
 	job_type = handled_by("execute_sample_job", queue)
 	parent = dartwing_jobs.submit(job_type, organization=world.a)
