@@ -3,7 +3,8 @@
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import declared
+from dartwing_jobs.engine import declared, policies
+from dartwing_jobs.engine.categories import STANDARD_CATEGORIES
 from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
 from dartwing_jobs.engine.queues import STANDARD_QUEUES
 
@@ -70,6 +71,10 @@ def add_what_is_missing() -> None:
 	for queue in STANDARD_QUEUES:
 		if not frappe.db.exists("Job Queue", queue["queue_name"]):
 			frappe.get_doc({"doctype": "Job Queue", **queue}).insert(ignore_permissions=True)
+	for name in STANDARD_CATEGORIES:
+		if not frappe.db.exists(policies.CATEGORY, name):
+			row = {"category_name": name, **policies.as_it_comes(name)}
+			frappe.get_doc({"doctype": policies.CATEGORY, **row}).insert(ignore_permissions=True)
 
 
 def create_organization_if_missing() -> None:

@@ -23,6 +23,7 @@ TENANT_DOCTYPES = frozenset(
 		"Job Execution Log",
 		"Job Group",
 		"Job Idempotency Key",
+		"Job Organization Policy",
 		"Job Run",
 		"Job Schedule",
 		"Job Step",

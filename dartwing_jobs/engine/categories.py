@@ -1,6 +1,7 @@
-"""Categories of work and what each brings along: queue, retries, backoff, key lifetime, scheduling."""
+"""Categories of work and what each brings along: queue, retries, backoff, key lifetime, rules.
 
-from typing import NamedTuple
+These six are made when a site lacks them. What counts are the rows that the site has: `engine/policies.py`.
+"""
 
 GENERAL = "General"
 NOTIFICATION = "Notification"
@@ -9,21 +10,55 @@ PLANNING = "Planning"
 IMPORT_EXPORT = "Import/Export"
 MAINTENANCE = "Maintenance"
 
-
-class Category(NamedTuple):
-	queue: str
-	max_retries: int | None = None  # None: the field's default stays
-	backoff_base_seconds: int = 5
-	backoff_cap_seconds: int = 300
-	key_lifetime_days: int = 7
-	allow_schedule: bool = False
-
-
-CATEGORIES = {
-	GENERAL: Category("q:default", allow_schedule=True),
-	NOTIFICATION: Category("q:notifications", max_retries=9, backoff_cap_seconds=1800, allow_schedule=True),
-	AUDIT_ENRICHMENT: Category("q:default"),
-	PLANNING: Category("q:planning", max_retries=2, backoff_cap_seconds=120, key_lifetime_days=30),
-	IMPORT_EXPORT: Category("q:exports", max_retries=4, backoff_cap_seconds=600, key_lifetime_days=30),
-	MAINTENANCE: Category("q:maintenance", allow_schedule=True),
+DEFAULTS = {
+	"max_retries": 5,
+	"backoff_base_seconds": 5,
+	"backoff_cap_seconds": 300,
+	"key_lifetime_days": 7,
+	"allow_schedule": 0,
+	"restricts_writes": 0,
+	"best_effort": 0,
+	"rate_limit": 0,
+	"rate_window_seconds": 60,
+}
+STANDARD_CATEGORIES = {
+	GENERAL: {
+		"job_queue": "q:default",
+		"allow_schedule": 1,
+		"description": "What follows a user's write.",
+	},
+	NOTIFICATION: {
+		"job_queue": "q:notifications",
+		"max_retries": 9,
+		"backoff_cap_seconds": 1800,
+		"allow_schedule": 1,
+		"best_effort": 1,
+		"description": "Mail, messages and other notifications. They never fail the work that they tell of.",
+	},
+	AUDIT_ENRICHMENT: {
+		"job_queue": "q:default",
+		"restricts_writes": 1,
+		"description": "Completes audit records. Writes nothing but those.",
+	},
+	PLANNING: {
+		"job_queue": "q:planning",
+		"max_retries": 2,
+		"backoff_cap_seconds": 120,
+		"key_lifetime_days": 30,
+		"restricts_writes": 1,
+		"description": "Computes proposals, as files to look at. Writes only what its type may.",
+	},
+	IMPORT_EXPORT: {
+		"job_queue": "q:exports",
+		"max_retries": 4,
+		"backoff_cap_seconds": 600,
+		"key_lifetime_days": 30,
+		"description": "Long work on files. What comes in is checked against its checksum.",
+	},
+	MAINTENANCE: {
+		"job_queue": "q:maintenance",
+		"allow_schedule": 1,
+		"rate_limit": 60,
+		"description": "Scheduled housekeeping, at most one start a second of each type.",
+	},
 }

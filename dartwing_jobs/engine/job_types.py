@@ -1,8 +1,7 @@
 """What an attempt must know of its Job Type, and what that means."""
 
-from dartwing_jobs.engine import statements
+from dartwing_jobs.engine import policies, statements
 from dartwing_jobs.engine.backoff import Backoff
-from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
 
 IN_A_PROCESS_OF_ITS_OWN = "Process"
 NEW_JOB = "New Job"
@@ -28,7 +27,7 @@ def read(name: str):
 
 def backoff_of(job_type) -> Backoff:
 	"""The type's own waits, or its category's where it says nothing."""
-	category = CATEGORIES[(job_type and job_type.category) or GENERAL]
+	category = policies.category_of(job_type)
 	base = (job_type and job_type.backoff_base_seconds) or category.backoff_base_seconds
 	return Backoff(base, (job_type and job_type.backoff_cap_seconds) or category.backoff_cap_seconds)
 

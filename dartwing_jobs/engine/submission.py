@@ -10,8 +10,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import priorities, statements
-from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
+from dartwing_jobs.engine import policies, priorities, statements
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
@@ -39,7 +38,7 @@ def fill_in(job, job_type) -> None:
 	for fieldname, source in FROM_JOB_TYPE.items():
 		if _is_default(job, fieldname) and job_type.get(source) not in (None, ""):
 			setattr(job, fieldname, job_type.get(source))
-	job.job_queue = job.job_queue or job_type.job_queue or CATEGORIES[job_type.category or GENERAL].queue
+	job.job_queue = job.job_queue or job_type.job_queue or policies.category_of(job_type).job_queue
 	job.job_id = job.job_id or str(uuid.uuid4())
 	job.actor_id = job.actor_id or job.owner_user
 	job.created_at = clock.now()

@@ -8,8 +8,8 @@ from frappe.permissions import rights
 from frappe.utils import cint
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import handlers, priorities
-from dartwing_jobs.engine.categories import CATEGORIES, GENERAL
+from dartwing_jobs.engine import handlers, policies, priorities
+from dartwing_jobs.engine.categories import GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
 DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
@@ -41,13 +41,11 @@ class JobType(JobsDocument):
 	def take_from_category(self) -> None:
 		"""What the maker left open: a value that equals the field's default yields to the category's."""
 		self.category = self.category or GENERAL
-		category = CATEGORIES.get(self.category)
+		category = policies.category(self.category)
 		if category is None:
-			frappe.throw(_("Category must be one of {0}.").format(", ".join(CATEGORIES)), InvalidJobError)
-		if category.max_retries is not None and str(self.max_retries) in (
-			"None",
-			self.meta.get_field("max_retries").default,
-		):
+			known = ", ".join(policies.category_names())
+			frappe.throw(_("Category must be one of {0}.").format(known), InvalidJobError)
+		if str(self.max_retries) in ("None", self.meta.get_field("max_retries").default):
 			self.max_retries = category.max_retries
 		self.allow_schedule = cint(self.allow_schedule or category.allow_schedule)
 		for field in self.meta.fields:

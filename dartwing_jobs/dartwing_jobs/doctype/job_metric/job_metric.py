@@ -1,0 +1,7 @@
+"""Job Metric: a counter that only grows; `engine.metrics` writes it."""
+
+from dartwing_jobs.document import EngineOwnedDocument
+
+
+class JobMetric(EngineOwnedDocument):
+	pass
