@@ -12,6 +12,8 @@ from dartwing_jobs.errors import EngineOwnedError, FrozenFieldError, InvalidJobE
 
 # what fits into an Int column on MariaDB
 LARGEST_INT = 2**31 - 1
+# Frappe makes longer ones when a field says so
+LARGEST_LONG_INT, SHORT_INT_LENGTH = 2**63 - 1, 11
 # forms send these along with a document; they are no fields and start with no underscore
 NOT_FIELDS = frozenset({"flags", "doctype", "localname", "dont_update_if_missing"})
 
@@ -96,20 +98,22 @@ def checked(value, field, fieldname: str):
 	if isinstance(value, str) and "\x00" in value:
 		frappe.throw(_("{0} contains a NUL character.").format(label), InvalidJobError)
 	if field and field.fieldtype == "Int":
-		_check_int(value, label, smallest=0 if field.non_negative else -LARGEST_INT)
+		_check_int(value, label, field)
 	if field and field.fieldtype == "Datetime":
 		return _checked_moment(value, label)
 	return value
 
 
-def _check_int(value, label: str, *, smallest: int) -> None:
+def _check_int(value, label: str, field) -> None:
+	largest = LARGEST_LONG_INT if (field.length or 0) > SHORT_INT_LENGTH else LARGEST_INT
+	smallest = 0 if field.non_negative else -largest
 	try:
 		number = int(value)
 	except (TypeError, ValueError):
 		frappe.throw(_("{0} must be a whole number, not {1}.").format(label, value), InvalidJobError)
-	if not smallest <= number <= LARGEST_INT:
+	if not smallest <= number <= largest:
 		message = _("{0} must be between {1} and {2}, not {3}.")
-		frappe.throw(message.format(label, smallest, LARGEST_INT, number), InvalidJobError)
+		frappe.throw(message.format(label, smallest, largest, number), InvalidJobError)
 
 
 def _checked_moment(value, label: str) -> datetime:

@@ -23,6 +23,12 @@ class TransientError(Exception):
 		self.retry_after = retry_after
 
 
+class QueueFull(InvalidJobError):
+	"""So many jobs wait already that no more are taken; later there will be room again."""
+
+	http_status_code = 429
+
+
 class PermanentError(Exception):
 	"""Raised by a handler: this will not go away, do not try again."""
 

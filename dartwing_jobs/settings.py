@@ -10,6 +10,10 @@ def is_online() -> bool:
 	return bool(_number("online"))
 
 
+def offline_reason() -> str | None:
+	return frappe.get_cached_doc(DOCTYPE).offline_reason
+
+
 def max_parameter_bytes() -> int:
 	return _number("max_parameter_bytes")
 

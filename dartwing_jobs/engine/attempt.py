@@ -44,6 +44,7 @@ class Attempt:
 		self.refusal: str | None = None  # why it may not run after all
 		# after a signal that tore a query in two, nothing in this process is to be trusted
 		self.is_poisoned = False
+		self.limits: list = []  # what it was counted under when it started
 
 	def move(self, to_status: str, now: datetime, message: str | None = None, **columns) -> None:
 		"""Moves the job if this attempt still holds it; otherwise nothing that it did may be kept."""

@@ -16,7 +16,7 @@ def cancel(job_name: str, reason: str | None = None) -> str:
 	job = _job_to_act_on(job_name)
 	user = frappe.session.user
 	if job.status in states.WAITING:
-		columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE}
+		columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
 		if not transitions.move(job, states.CANCELED, actor=user, message=reason, **columns):
 			return cancel(job_name, reason)  # it has just been started or ended: look again
 		dependents.settle(job.name, states.CANCELED)

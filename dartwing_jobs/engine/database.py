@@ -4,7 +4,7 @@ import contextlib
 import os
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import datetime, timezone
 from functools import wraps
 from zoneinfo import ZoneInfo
@@ -14,9 +14,10 @@ from frappe.utils import get_system_timezone
 
 from dartwing_jobs.engine import statements
 
-# MariaDB: record changed since read, lock wait timeout, deadlock; PostgreSQL: serialization failure, deadlock
+# MariaDB: record changed since read, lock wait timeout, deadlock
 CONFLICT_NUMBERS = frozenset({1020, 1205, 1213})
-CONFLICT_CODES = frozenset({"40001", "40P01"})
+# PostgreSQL: serialization failure, deadlock, lock wait timeout
+CONFLICT_CODES = frozenset({"40001", "40P01", "55P03"})
 # the server went away, shuts down, killed the connection, or it was cut in the middle of an answer
 LOST_NUMBERS = frozenset({0, 1053, 1927, 2006, 2013, 2055})
 TRIES = 5
@@ -76,6 +77,33 @@ def leave_to_parent() -> None:
 	nowhere = os.open(os.devnull, os.O_RDWR)
 	os.dup2(nowhere, socket.fileno())  # whatever the driver says when it is cleaned up, nobody hears
 	os.close(nowhere)
+
+
+@contextlib.contextmanager
+def beside() -> Iterator[None]:
+	"""Another connection for a moment: it sees what is committed now, whatever this transaction has seen."""
+	own = frappe.local.db
+	with statements.apart():
+		frappe.connect(set_admin_as_user=False)
+		try:
+			yield
+		finally:
+			frappe.db.close()
+			frappe.local.db = own
+
+
+def lock_row(doctype: str, name: str, seconds: int) -> bool:
+	"""Locks a row until the transaction ends; False when there is none.
+
+	Who waits longer than this for another transaction gives up, with a conflict.
+	"""
+	statement = f"select name from `tab{doctype}` where name = %s for update"
+	if frappe.db.db_type == "mariadb":
+		return bool(statements.fetch(f"{statement} wait {int(seconds)}", (name,)))
+	statements.execute(f"set local lock_timeout = '{int(seconds)}s'")
+	rows = statements.fetch(statement, (name,))
+	statements.execute("set local lock_timeout to default")
+	return bool(rows)
 
 
 def rollback() -> None:

@@ -8,7 +8,18 @@ import frappe
 
 from dartwing_jobs import settings
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import bell, claim, database, fresh, job_types, promote, routes, sweep
+from dartwing_jobs.engine import (
+	bell,
+	brakes,
+	claim,
+	database,
+	fresh,
+	holds,
+	job_types,
+	promote,
+	routes,
+	sweep,
+)
 from dartwing_jobs.engine.claim import LOW_TURN, Turns
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.watchdog import STOP, WANTED, YIELD, Watchdog
@@ -37,7 +48,7 @@ def drain(job_queues: list[str]) -> int:
 	while inline.look() and inline.run_due():
 		# there is no other process to leave the rest to
 		inline.is_used = inline.is_over = False
-	return inline.turns.taken
+	return inline.started_jobs
 
 
 class Drain:
@@ -51,7 +62,9 @@ class Drain:
 		self.started = self.looked_at = self.worked_at = time.monotonic()
 		self.slice_seconds = settings.slice_seconds()
 		self.is_used = False  # whether a job has run in this process
+		self.started_jobs = 0
 		self.is_over = False  # whether this process may run no more
+		self.must_count = False  # whether the next in line is limited: see `start_next`
 
 	def run(self) -> None:
 		while self.look():
@@ -69,12 +82,13 @@ class Drain:
 		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []))
 		sweep.reap_expired()
 		promote.promote_due(self.turns.job_queues)
+		holds.release_what_may_run(self.turns.job_queues, self.facts)
 		self.looked_at = time.monotonic()
 		return True
 
 	def run_due(self) -> bool:
 		"""Runs jobs until none is due, or it is time to look or to leave; whether there was any."""
-		attempt = database.own_transaction(self.start_next)()
+		attempt = self.start_alone()
 		if attempt is None:
 			return False
 		if self.rq_queue and claim.is_waiting(self.turns.job_queues):
@@ -82,25 +96,52 @@ class Drain:
 		while attempt:
 			following = attempts.run(attempt, self.start_next)
 			self.is_over = self.is_over or attempt.is_poisoned
-			attempt = following
+			self.make_room(attempt)
+			attempt = following or (self.start_alone() if self.must_count else None)
 		fresh.become("Administrator")
 		if self.watchdog:
 			self.watchdog.rest()
 		return True
 
-	def start_next(self) -> "attempts.Attempt | None":
-		"""Claims and starts the next job, in the caller's transaction; None when none is left for it."""
+	def start_alone(self) -> "attempts.Attempt | None":
+		"""Claims and starts the next job in a transaction of its own."""
+		return database.own_transaction(lambda: self.start_next(is_alone=True))()
+
+	def start_next(self, is_alone: bool = False) -> "attempts.Attempt | None":
+		"""Claims and starts the next job, in the caller's transaction; None when none is left for it.
+
+		Who starts a limited job makes others wait who count under the same limit. That must not be part of a
+		transaction with a handler's work in it: such jobs are started alone.
+		"""
+		self.must_count = False
 		if self.must_leave() or (self.watchdog and self.must_look()):
 			return None
-		job = self.turns.take_next()
-		if job is None:
-			return None
+		while job := self.turns.take_next():
+			if holds.hold_if_paused(job, self.facts):
+				continue
+			limits = brakes.limits_on(job, self.facts)
+			self.must_count = bool(limits) and not is_alone
+			if self.must_count:
+				return None
+			if not holds.hold_if_full(job, limits):
+				return self.start(job, limits)
+		return None
+
+	def start(self, job, limits: list) -> "attempts.Attempt | None":
 		if job_types.is_isolated(self.facts.type_of(job)):
 			self.is_over = True  # alone in its process: in this one if it is new, otherwise in the next
 			if self.is_used:
 				return None
 		self.is_used = True
-		return attempts.start(job, self.lease_seconds, self.facts, self.watchdog)
+		self.started_jobs += 1
+		attempt = attempts.start(job, self.lease_seconds, self.facts, self.watchdog)
+		attempt.limits = limits
+		return attempt
+
+	def make_room(self, ended: "attempts.Attempt") -> None:
+		"""What was held by the limits of a job that has ended may run now."""
+		if ended.limits:
+			database.own_transaction(holds.release)(ended.limits, self.turns.job_queues)
 
 	def must_look(self) -> bool:
 		return time.monotonic() - self.looked_at > LOOK_SECONDS

@@ -1,27 +1,44 @@
-"""What must be known before a job may start, beside the job itself: its type, and its owner's rights.
+"""What must be known before a job may start, beside the job itself: its type, its owner's rights, its brakes.
 
 Read again for each attempt, but not a hundred times a second for the same answer: a drain keeps what it has
 read until it looks around again, half a second later.
 """
 
 from dartwing_jobs import tenancy
-from dartwing_jobs.engine import database, job_types, runs
+from dartwing_jobs.engine import database, job_types, policies, runs
 
 
 class Facts:
 	def __init__(self):
 		self.types: dict[str, object] = {}
 		self.refusals: dict[tuple[str, str, str], str | None] = {}
+		self.policies: dict[str, object] = {}
+		self.queue_limits: dict[str, int] = {}
 
 	def forget(self) -> None:
-		self.types.clear()
-		self.refusals.clear()
+		for known in (self.types, self.refusals, self.policies, self.queue_limits):
+			known.clear()
 
 	def type_of(self, job):
 		"""The row of the job's type; None when it is gone."""
-		if job.job_type not in self.types:
-			self.types[job.job_type] = job_types.read(job.job_type)
-		return self.types[job.job_type]
+		return self.type_named(job.job_type)
+
+	def type_named(self, name: str):
+		if name not in self.types:
+			self.types[name] = job_types.read(name)
+		return self.types[name]
+
+	def policy_of(self, organization: str):
+		"""Pauses and limits of an organization; None when it has none."""
+		if organization not in self.policies:
+			self.policies[organization] = policies.of_organization(organization)
+		return self.policies[organization]
+
+	def most_running_in(self, job_queue: str) -> int:
+		"""How many jobs of a queue may run at once; 0 when it does not matter."""
+		if job_queue not in self.queue_limits:
+			self.queue_limits[job_queue] = policies.most_running_in(job_queue)
+		return self.queue_limits[job_queue]
 
 	def refusal(self, job) -> str | None:
 		"""Why this job may not run now; None if it may."""

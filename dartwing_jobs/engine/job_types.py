@@ -14,6 +14,11 @@ COLUMNS = (
 	"isolation",
 	"backoff_base_seconds",
 	"backoff_cap_seconds",
+	"paused",
+	"pause_reason",
+	"max_running",
+	"rate_limit",
+	"rate_window_seconds",
 )
 
 

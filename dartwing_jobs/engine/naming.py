@@ -6,6 +6,7 @@ One sequence serves all years: the turn of the year changes the prefix and nothi
 import random
 import time
 from collections.abc import Callable
+from datetime import datetime, timezone
 
 import frappe
 from frappe.database.sequence import create_sequence
@@ -48,6 +49,16 @@ def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 def next_row_name() -> str:
 	"""For rows that nobody names: in the order of time, so that each lands beside the last one."""
 	return f"{time.time_ns() // 1000:014x}{random.getrandbits(32):08x}"
+
+
+def first_row_name_of_the_last(seconds: float) -> str:
+	"""Rows that were named within the last seconds have greater names than this."""
+	return f"{time.time_ns() // 1000 - int(seconds * 1_000_000):014x}"
+
+
+def moment_of_row(name: str) -> datetime:
+	"""When a row was named, in UTC."""
+	return datetime.fromtimestamp(int(name[:14], 16) / 1_000_000, timezone.utc).replace(tzinfo=None)
 
 
 def create_job_sequence() -> None:

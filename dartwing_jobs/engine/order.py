@@ -14,6 +14,9 @@ RANKS = {word: rank for rank, word in enumerate(reversed(priorities.ALL))}
 
 
 OUT_OF_LINE = {"line": None, "claim_key": 0}
+# what a job that is held by a brake has beside (`engine/holds.py`)
+NOT_HELD = {"held_by": None, "held_reason": None, "held_key": 0}
+REASON_LENGTH = 140
 
 
 class Places:

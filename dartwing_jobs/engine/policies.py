@@ -1,6 +1,7 @@
-"""What administrators have decided about kinds of work: the site's categories."""
+"""What administrators have decided: categories, and pauses and limits of organizations and queues."""
 
 import time
+from collections.abc import Callable
 
 import frappe
 
@@ -11,6 +12,7 @@ CATEGORY = "Job Category"
 COLUMNS = ("name", "job_queue", *DEFAULTS)
 REMEMBER_SECONDS = 5
 _known: dict[str, tuple[float, dict]] = {}
+_known_limits: dict[str, tuple[float, dict[str, int]]] = {}
 
 
 def category_of(job_type):
@@ -33,15 +35,54 @@ def category_names() -> list[str]:
 
 
 def forget() -> None:
-	"""A category was changed here: the next question is answered anew."""
+	"""A category or a limit was changed here: the next question is answered anew."""
 	_known.pop(frappe.local.site, None)
+	_known_limits.pop(frappe.local.site, None)
+
+
+def of_organization(organization: str):
+	"""Pauses and limits of an organization; None when it has none."""
+	rows = statements.fetch(
+		"""select organization, paused, pause_reason, max_running, max_waiting
+		from `tabJob Organization Policy` where name = %s""",
+		(organization,),
+	)
+	return rows[0] if rows else None
+
+
+def most_waiting_of(organization: str) -> int:
+	"""How many jobs of an organization may wait; 0 when it does not matter."""
+	return _limited_organizations().get(organization, 0)
+
+
+def most_running_in(job_queue: str) -> int:
+	rows = statements.fetch("select max_running from `tabJob Queue` where name = %s", (job_queue,))
+	return rows[0].max_running if rows else 0
 
 
 def _rows() -> dict:
-	"""Remembered for a few seconds: every submit asks, and administrators rarely change them."""
-	looked_at, rows = _known.get(frappe.local.site, (0.0, {}))
-	if time.monotonic() - looked_at > REMEMBER_SECONDS:
+	"""The site's categories; every submit asks, and administrators rarely change them."""
+
+	def read() -> dict:
 		columns = ", ".join(f"`{column}`" for column in COLUMNS)
-		rows = {row.name: row for row in statements.fetch(f"select {columns} from `tab{CATEGORY}`")}
-		_known[frappe.local.site] = time.monotonic(), rows
+		return {row.name: row for row in statements.fetch(f"select {columns} from `tab{CATEGORY}`")}
+
+	return _remembered(_known, read)
+
+
+def _limited_organizations() -> dict[str, int]:
+	"""Most sites have a few of them, or none."""
+
+	def read() -> dict:
+		statement = "select name, max_waiting from `tabJob Organization Policy` where max_waiting > 0"
+		return {row.name: row.max_waiting for row in statements.fetch(statement)}
+
+	return _remembered(_known_limits, read)
+
+
+def _remembered(known: dict, read: Callable[[], dict]) -> dict:
+	looked_at, rows = known.get(frappe.local.site, (0.0, {}))
+	if time.monotonic() - looked_at > REMEMBER_SECONDS:
+		rows = read()
+		known[frappe.local.site] = time.monotonic(), rows
 	return rows

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from dartwing_jobs.engine import bell, database, log, statements, states, transitions
-from dartwing_jobs.engine.order import OUT_OF_LINE, Places
+from dartwing_jobs.engine.order import NOT_HELD, OUT_OF_LINE, Places
 
 BATCH = 200
 # what a move needs to know of a job: its state, and what its log row takes over
@@ -46,7 +46,11 @@ def _due(job_queue: str, now: datetime) -> list:
 
 
 def _promote(job, place: dict) -> None:
-	columns = {"run_at": None, **(place if job.status in states.WAITING else OUT_OF_LINE)}
+	columns = {
+		"run_at": None,
+		"held_reason": None,
+		**(place if job.status in states.WAITING else OUT_OF_LINE),
+	}
 	if job.status == states.PENDING:
 		transitions.apply(job, states.QUEUED, **columns)
 	else:
@@ -57,17 +61,19 @@ def _promote(job, place: dict) -> None:
 def replace(job_name: str) -> None:
 	"""Puts a waiting job where its priority and its moment, just edited, belong; the editor commits."""
 	(job,) = statements.fetch(
-		"""select organization, job_queue, priority, scheduled_for, claim_key, run_at, next_retry_at
+		"""select organization, job_queue, priority, scheduled_for, claim_key, held_key, run_at, next_retry_at
 		from `tabBackground Job` where name = %s""",
 		(job_name,),
 	)
-	if not job.claim_key and not job.run_at:
+	is_in_line = job.claim_key or job.held_key
+	if not is_in_line and not job.run_at:
 		return  # it waits for its parent, or does not wait
 	due = database.due_moment(job.scheduled_for)
 	if job.scheduled_for and due > database.utc_now():
-		columns = {**OUT_OF_LINE, "run_at": due}
-	elif job.claim_key:
-		columns = {**Places(job.job_queue).next(job.organization, job.priority), "run_at": None}
+		columns = {**OUT_OF_LINE, **NOT_HELD, "run_at": due}
+	elif is_in_line:
+		place = Places(job.job_queue).next(job.organization, job.priority)
+		columns = {**place, **NOT_HELD, "run_at": None}
 	else:
 		# a retry keeps its own moment
 		columns = {"run_at": job.run_at if job.next_retry_at else due}

@@ -1,8 +1,10 @@
 """The seven standard queues, as they are made when a site lacks them."""
 
+CRITICAL_QUEUE = "q:critical"
+DEAD_LETTER_QUEUE = "q:deadletter"
 STANDARD_QUEUES = (
 	{
-		"queue_name": "q:critical",
+		"queue_name": CRITICAL_QUEUE,
 		"rq_queue": "short",
 		"max_waiting": 100,
 		"max_wait_seconds": 5,
@@ -39,7 +41,7 @@ STANDARD_QUEUES = (
 		"description": "Scheduled housekeeping.",
 	},
 	{
-		"queue_name": "q:deadletter",
+		"queue_name": DEAD_LETTER_QUEUE,
 		"rq_queue": "long",
 		"description": "Where poison jobs rest until somebody replays or discards them.",
 	},

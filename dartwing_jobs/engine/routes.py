@@ -7,12 +7,24 @@ import frappe
 from dartwing_jobs.engine import statements
 
 REMEMBER_SECONDS = 5
-_known: dict[str, tuple[float, dict[str, str]]] = {}
+_known: dict[str, tuple[float, dict]] = {}
 
 
 def rq_queue_of(job_queue: str) -> str:
 	"""The RQ queue whose workers serve a Job Queue."""
-	return _mapping().get(job_queue) or frappe.db.get_value("Job Queue", job_queue, "rq_queue")
+	row = _mapping().get(job_queue)
+	return row.rq_queue if row else frappe.db.get_value("Job Queue", job_queue, "rq_queue")
+
+
+def most_waiting(job_queue: str) -> int:
+	"""How many jobs may wait in a queue; 0 when it does not matter."""
+	row = _mapping().get(job_queue)
+	return row.max_waiting if row else 0
+
+
+def forget() -> None:
+	"""A queue was changed here: the next question is answered anew."""
+	_known.pop(frappe.local.site, None)
 
 
 def by_rq_queue() -> dict[str, list[str]]:
@@ -23,12 +35,11 @@ def by_rq_queue() -> dict[str, list[str]]:
 	return served
 
 
-def _mapping() -> dict[str, str]:
+def _mapping() -> dict:
 	"""Remembered for a few seconds: every submit asks, and operators rarely change it."""
 	looked_at, mapping = _known.get(frappe.local.site, (0.0, {}))
 	if time.monotonic() - looked_at > REMEMBER_SECONDS:
-		mapping = {
-			row.name: row.rq_queue for row in statements.fetch("select name, rq_queue from `tabJob Queue`")
-		}
+		rows = statements.fetch("select name, rq_queue, max_waiting from `tabJob Queue`")
+		mapping = {row.name: row for row in rows}
 		_known[frappe.local.site] = time.monotonic(), mapping
 	return mapping

@@ -136,6 +136,13 @@ def in_one_go() -> Iterator[None]:
 			_send(waiting)
 
 
+@contextmanager
+def apart() -> Iterator[None]:
+	"""Inside, nothing waits, and nothing that waits is sent: for questions to another connection."""
+	with _going(None):
+		yield
+
+
 def arrive() -> None:
 	"""Sends everything that waits now, for those who need an answer to go on."""
 	_send(_trip().take_everything())

@@ -10,7 +10,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import policies, priorities, statements
+from dartwing_jobs.engine import policies, priorities, queue_rules, statements
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
@@ -58,6 +58,7 @@ def check(job, job_type) -> None:
 	tenancy.check_organization_is_active(job.organization)
 	if not job_type.is_enabled:
 		frappe.throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
+	queue_rules.check(job.job_queue, job_type)
 	check_limits(job)
 	_check_template(job)
 	_check_job_id(job)

@@ -14,6 +14,7 @@ from dartwing_jobs import settings, tenancy
 from dartwing_jobs.document import checked
 from dartwing_jobs.engine import (
 	bell,
+	capacity,
 	database,
 	dependents,
 	listeners,
@@ -127,6 +128,7 @@ def _blank_row() -> dict:
 
 def _insert(first, stored_parameters: list[str | None]) -> list:
 	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line."""
+	capacity.check(first, len(stored_parameters))
 	first.run_at = _moment_to_wait_for(first)
 	first.creation = first.modified = first.created_at
 	first.modified_by = frappe.session.user

@@ -22,6 +22,7 @@ OWN = {
 	"cancel_requested_at": None,
 	"cancel_requested_by": None,
 	**order.OUT_OF_LINE,
+	**order.NOT_HELD,
 	"lease_token": None,
 	"lease_expires_at": None,
 	"cost_cents": 0,

@@ -3,7 +3,8 @@
 from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import bell, claim, database, dependents, lost, promote, routes, statements
+from dartwing_jobs.engine import bell, claim, database, dependents, holds, lost, promote, routes, statements
+from dartwing_jobs.engine.facts import Facts
 
 BATCH = 100
 
@@ -12,6 +13,8 @@ def sweep() -> None:
 	"""Every minute, from the scheduler."""
 	reap_expired()
 	dependents.follow_left_behind()
+	for job_queues in routes.by_rq_queue().values():
+		holds.release_what_may_run(job_queues, Facts())
 	ring_for_waiting()
 
 

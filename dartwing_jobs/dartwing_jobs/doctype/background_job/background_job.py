@@ -5,7 +5,17 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import database, frozen, log, naming, priorities, promote, states, submission
+from dartwing_jobs.engine import (
+	capacity,
+	database,
+	frozen,
+	log,
+	naming,
+	priorities,
+	promote,
+	states,
+	submission,
+)
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
 
@@ -20,6 +30,7 @@ INDEXES = {
 	"idx_line": ["line", "claim_key", "name"],
 	"idx_fair_share": ["line", "organization", "claim_key"],
 	"idx_lease": ["lease_expires_at", "name"],
+	"idx_held": ["job_queue", "held_by", "held_key", "name"],
 }
 
 
@@ -47,6 +58,7 @@ class BackgroundJob(JobsDocument):
 			job_type = submission.type_of(self)
 			submission.check(self, job_type)
 			parameters.check_schema(job_type, self.input_parameters)
+			capacity.check(self, 1)
 		else:
 			submission.check_limits(self)
 

@@ -1,7 +1,17 @@
 """Job Organization Policy: pauses and limits of one organization."""
 
 from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine import pauses, policies
 
 
 class JobOrganizationPolicy(JobsDocument):
-	pass
+	def on_update(self):
+		policies.forget()
+		if self.paused:
+			pauses.mark_after_commit(pauses.ORGANIZATION, self.name)
+		else:
+			pauses.ring_after_commit()
+
+	def after_delete(self):
+		policies.forget()
+		pauses.ring_after_commit()

@@ -5,6 +5,7 @@ from frappe import _
 from frappe.utils.background_jobs import get_queue_list
 
 from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine import pauses, routes
 from dartwing_jobs.engine.queues import STANDARD_QUEUE_NAMES
 from dartwing_jobs.errors import InvalidJobError
 
@@ -15,6 +16,11 @@ class JobQueue(JobsDocument):
 		if self.rq_queue not in available:
 			message = _("RQ Queue must be one of this bench's worker queues ({0}), not {1}.")
 			frappe.throw(message.format(", ".join(available), self.rq_queue), InvalidJobError)
+
+	def on_update(self):
+		routes.forget()
+		if not self.paused:
+			pauses.ring_after_commit()
 
 	def on_trash(self):
 		if self.name in STANDARD_QUEUE_NAMES:

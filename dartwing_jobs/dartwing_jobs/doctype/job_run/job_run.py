@@ -11,3 +11,5 @@ class JobRun(EngineOwnedDocument):
 
 def on_doctype_update():
 	frappe.db.add_index("Job Run", ["background_job", "attempt"], "idx_job_run_attempt")
+	# names are in the order of time: how many of a type have started lately?
+	frappe.db.add_index("Job Run", ["job_type", "name"], "idx_job_run_type")

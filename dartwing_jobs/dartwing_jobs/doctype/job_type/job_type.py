@@ -8,7 +8,7 @@ from frappe.permissions import rights
 from frappe.utils import cint
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import handlers, policies, priorities
+from dartwing_jobs.engine import handlers, pauses, policies, priorities, queue_rules
 from dartwing_jobs.engine.categories import GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
@@ -27,6 +27,14 @@ class JobType(JobsDocument):
 		self.validate_handler_method()
 		self.validate_requires_permission()
 		self.validate_parameters_schema()
+		if self.job_queue:
+			queue_rules.check(self.job_queue, self)
+
+	def on_update(self):
+		if self.paused:
+			pauses.mark_after_commit(pauses.JOB_TYPE, self.name)
+		elif self.has_value_changed("paused") or self.has_value_changed("max_running"):
+			pauses.ring_after_commit()
 
 	def on_trash(self):
 		"""Ours to check: Background Job is exempt from Frappe's link check, which knows no single links."""

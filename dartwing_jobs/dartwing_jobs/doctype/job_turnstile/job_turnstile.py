@@ -1,0 +1,7 @@
+"""Job Turnstile: a row to lock while something is counted; `engine.turnstiles` writes it."""
+
+from dartwing_jobs.document import EngineOwnedDocument
+
+
+class JobTurnstile(EngineOwnedDocument):
+	pass

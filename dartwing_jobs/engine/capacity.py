@@ -1,0 +1,57 @@
+"""How many jobs may wait: in a queue, and of one organization. Further ones are refused, and leave no row.
+
+Counted by a connection of its own: this transaction may not see what others have committed since it began.
+Who counts goes through a turnstile, so that two cannot both take the last place. Only where there is a limit.
+"""
+
+import frappe
+from frappe import _
+
+from dartwing_jobs.engine import database, policies, routes, statements, turnstiles
+from dartwing_jobs.errors import QueueFull
+
+# in line, held, or waiting for their moment; children of unfinished parents wait elsewhere
+IN_QUEUE = """select
+	(select count(*) from (select 1 from `tabBackground Job` where line = %s limit %s) in_line) +
+	(select count(*) from (select 1 from `tabBackground Job`
+		where job_queue = %s and held_by is not null limit %s) held) +
+	(select count(*) from (select 1 from `tabBackground Job`
+		where job_queue = %s and run_at is not null limit %s) delayed) as waiting"""
+OF_ORGANIZATION = """select count(*) as waiting from (select 1 from `tabBackground Job`
+	where organization = %s and status in ('Pending', 'Queued') limit %s) waiting_jobs"""
+
+
+def check(job, count: int) -> None:
+	"""Raises QueueFull when so many jobs more are too many for their queue or their organization."""
+	most = routes.most_waiting(job.job_queue)
+	if most and _exceeds(f"waiting|queue|{job.job_queue}", most, count, IN_QUEUE, (job.job_queue, most) * 3):
+		message = _("Queue full: {0} takes at most {1} waiting jobs. Try again later, or use another queue.")
+		frappe.throw(message.format(job.job_queue, most), QueueFull)
+	most = policies.most_waiting_of(job.organization)
+	values = job.organization, most
+	if most and _exceeds(f"waiting|organization|{job.organization}", most, count, OF_ORGANIZATION, values):
+		message = _("Queue full: organization {0} may have at most {1} waiting jobs. Try again later.")
+		frappe.throw(message.format(job.organization, most), QueueFull)
+
+
+def _exceeds(turnstile: str, most: int, count: int, statement: str, values: tuple) -> bool:
+	statements.arrive()
+	turnstiles.enter(turnstile)
+	with database.beside():
+		(row,) = statements.fetch(statement, values)
+	taken = _taken_here()
+	if row.waiting + taken.get(turnstile, 0) + count > most:
+		return True
+	taken[turnstile] = taken.get(turnstile, 0) + count
+	return False
+
+
+def _taken_here() -> dict[str, int]:
+	"""Places that this transaction has taken; nobody sees them before its commit."""
+	taken = getattr(frappe.local, "dartwing_places", None)
+	if taken is None:
+		taken = frappe.local.dartwing_places = {}
+	if not taken:
+		frappe.db.after_commit.add(taken.clear)
+		frappe.db.after_rollback.add(taken.clear)
+	return taken

@@ -1,0 +1,142 @@
+"""Held jobs: due, but out of their line while a brake is on, so that they stop nobody behind them.
+
+A held job keeps its place (`held_key`) and the reason. Who looks around puts it back when the brake is off.
+"""
+
+from collections.abc import Iterator
+
+from dartwing_jobs.engine import bell, brakes, database, order, statements, turnstiles
+from dartwing_jobs.engine.brakes import Brake, RateLimit
+from dartwing_jobs.engine.facts import Facts
+
+# those behind the first one in line that a brake holds too are taken out along with it
+BATCH = 1000
+# what is put back at once, when nothing but a pause held it
+RELEASED_AT_ONCE = 1000
+
+
+def hold_if_paused(job, facts: Facts) -> bool:
+	"""Takes a job that is locked out of its line if it is paused; whether it was."""
+	pause = brakes.pause_on(job, facts)
+	if pause:
+		_hold(job, pause)
+	return pause is not None
+
+
+def hold_if_full(job, limits: list) -> bool:
+	"""Takes a job that is locked out of its line if a limit is reached; whether one was.
+
+	Until the end of the transaction nobody else counts under these limits.
+	"""
+	for limit in limits:
+		turnstiles.enter(f"running|{limit.key}")
+		if limit.free() <= 0:
+			_hold(job, limit)
+			if isinstance(limit, RateLimit):
+				_wait_for_the_window(job, limit)
+			return True
+	return False
+
+
+def release(limits: list, job_queues: list[str]) -> int:
+	"""Puts back as many as may run now under these limits; returns how many."""
+	return sum(_put_back(limit.key, queue, limit.free()) for limit in limits for queue in job_queues)
+
+
+@database.own_transaction
+def release_what_may_run(job_queues: list[str], facts: Facts) -> int:
+	"""Puts back whatever is held in these queues by brakes that are off now; returns how many."""
+	return sum(
+		_put_back(key, queue, _free(brakes.behind(key, facts)))
+		for queue in job_queues
+		for key in _keys(queue)
+	)
+
+
+@database.own_transaction
+def hold_paused(job_queue: str, pause: Brake, after: int) -> int | None:
+	"""Takes a batch out of line from a place on; returns the last place it looked at, None at the end."""
+	rows = statements.fetch(
+		f"""select name, claim_key, {_column(pause)} as scope from `tabBackground Job`
+		where line = %s and claim_key > %s order by claim_key, name limit {BATCH}""",
+		(job_queue, after),
+	)
+	(scope,) = pause.like_it.values()
+	_take_out([row.name for row in rows if row.scope == scope], job_queue, pause)
+	return rows[-1].claim_key if len(rows) == BATCH else None
+
+
+def _hold(job, brake: Brake) -> None:
+	"""This one, and those near the head of the line that the same brake holds."""
+	(scope,) = brake.like_it.values()
+	rows = statements.fetch(
+		f"""select name from (select name, {_column(brake)} as scope from `tabBackground Job`
+		where line = %s and claim_key >= 1 order by claim_key, name limit {BATCH}) head where scope = %s""",
+		(job.job_queue, scope),
+	)
+	behind = _unlocked([row.name for row in rows if row.name != job.name])
+	_take_out([job.name, *behind], job.job_queue, brake)
+
+
+def _take_out(names: list[str], line: str, brake: Brake) -> None:
+	if not names:
+		return
+	statements.execute(
+		f"""update `tabBackground Job` set held_by = %s, held_reason = %s, held_key = claim_key,
+		line = null, claim_key = 0 where name in ({", ".join(["%s"] * len(names))}) and line = %s""",
+		(brake.key, brake.reason[: order.REASON_LENGTH], *names, line),
+	)
+
+
+def _unlocked(names: list[str]) -> list[str]:
+	"""Those of them that nobody else is about to start; locked."""
+	rows = names and statements.fetch(
+		f"""select name from `tabBackground Job` where name in ({", ".join(["%s"] * len(names))})
+		order by name for update skip locked""",
+		names,
+	)
+	return [row.name for row in rows]
+
+
+def _wait_for_the_window(job, limit: RateLimit) -> None:
+	"""One of those that are held waits for its moment: the worker that comes then looks at the others."""
+	moment = {"run_at": limit.free_at(), **order.NOT_HELD, "held_reason": limit.reason[: order.REASON_LENGTH]}
+	statements.update("Background Job", job.name, moment)
+	bell.ring_when_due_after_commit(job.job_queue, moment["run_at"])
+
+
+def _put_back(key: str, job_queue: str, most: int) -> int:
+	if most <= 0:
+		return 0
+	rows = statements.fetch(
+		"""select name from `tabBackground Job` where job_queue = %s and held_by = %s
+		order by held_key, name limit %s for update skip locked""",
+		(job_queue, key, most),
+	)
+	if rows:
+		statements.execute(
+			f"""update `tabBackground Job` set line = job_queue, claim_key = held_key,
+			held_by = null, held_reason = null, held_key = 0
+			where name in ({", ".join(["%s"] * len(rows))})""",
+			[row.name for row in rows],
+		)
+	return len(rows)
+
+
+def _free(brake: Brake | None) -> int:
+	return RELEASED_AT_ONCE if brake is None else brake.free()
+
+
+def _keys(job_queue: str) -> Iterator[str]:
+	"""Each brake that holds somebody in a queue: a step through the index per brake, not per job."""
+	statement = (
+		"select min(held_by) as held_by from `tabBackground Job` where job_queue = %s and held_by > %s"
+	)
+	key = ""
+	while key := statements.fetch(statement, (job_queue, key))[0].held_by:
+		yield key
+
+
+def _column(brake: Brake) -> str:
+	(column,) = brake.like_it
+	return f"`{column}`"

@@ -1,0 +1,27 @@
+"""Which queue a job may wait in: its type's, its category's, one that an operator made; not just any."""
+
+import frappe
+from frappe import _
+
+from dartwing_jobs.engine import policies
+from dartwing_jobs.engine.queues import CRITICAL_QUEUE, DEAD_LETTER_QUEUE, STANDARD_QUEUE_NAMES
+from dartwing_jobs.errors import InvalidJobError
+
+
+def check(job_queue: str, job_type) -> None:
+	"""Raises when a job of this type must not wait in this queue."""
+	if job_queue == CRITICAL_QUEUE and not job_type.allow_critical:
+		message = _("Job Type {0} may not use {1}. An administrator can allow it on the Job Type.")
+		frappe.throw(message.format(job_type.name, job_queue), InvalidJobError)
+	if not _is_open(job_queue, job_type):
+		message = _("Jobs of type {0} do not wait in {1}: leave the queue out, or name {2}.")
+		own = job_type.job_queue or policies.category_of(job_type).job_queue
+		frappe.throw(message.format(job_type.name, job_queue, own), InvalidJobError)
+
+
+def _is_open(job_queue: str, job_type) -> bool:
+	if job_queue == DEAD_LETTER_QUEUE:
+		return False
+	if job_queue not in STANDARD_QUEUE_NAMES or job_queue == CRITICAL_QUEUE:
+		return True
+	return job_queue in (job_type.job_queue, policies.category_of(job_type).job_queue)
