@@ -111,14 +111,14 @@ def test_a_new_declaration_is_taken_over(hook, declare):
 def test_what_an_administrator_changed_stays(hook, declare):
 	hook(MODULE)
 	declared.sync()
-	edit(max_retries=2, display_name="Ours", job_queue="q:critical", is_enabled=0)
+	edit(max_retries=2, display_name="Ours", job_queue="q:maintenance", is_enabled=0)
 	for retries in (7, 8):
 		declare(
 			declaring.plain, job_type="test_plain", max_retries=retries, job_queue="q:planning", timeout=60
 		)
 		declared.sync()
 		assert (stored().max_retries, stored().display_name) == (2, "Ours")
-		assert (stored().job_queue, stored().is_enabled) == ("q:critical", 0)
+		assert (stored().job_queue, stored().is_enabled) == ("q:maintenance", 0)
 		assert stored().default_timeout == 60
 
 
