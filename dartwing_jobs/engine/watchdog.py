@@ -28,6 +28,8 @@ REPORT_SECONDS = 0.3
 # what a handler gets after its deadline to clean up, before its process is killed
 GRACE_SECONDS = 2
 LOOK_SECONDS = 0.05
+# how often it asks Redis whether to stop while a job runs; while the drain rests, at each look
+ASK_SECONDS = 0.15
 # a job that is no longer held may just have been finished: the drain says so within this
 LOST_SECONDS = 0.5
 # flags that the watchdog raises for the drain
@@ -162,6 +164,7 @@ class _Process:
 		self.parent = _parent_of(drain)
 		self.buffer = b""
 		self.watched: Watched | None = None
+		self.asked_at = 0.0
 
 	def run(self) -> None:
 		while self._try(self._turn):
@@ -188,11 +191,18 @@ class _Process:
 		if _parent_of(self.drain) != self.parent:
 			self._kill_drain()  # its worker was killed: nobody would answer for it
 			return False
-		self.board.flags = self._flags()
 		self._look()
+		self._ask()
 		if self.watched:
 			self._attend(self.watched)
 		return True
+
+	def _ask(self) -> None:
+		"""Whether the drain is to stop, or somebody else needs its worker."""
+		now = time.monotonic()
+		if not self.watched or now - self.asked_at > ASK_SECONDS:
+			self.asked_at = now
+			self.board.flags = self._flags()
 
 	def _listen(self) -> bool:
 		"""Reads what the drain says; False when it has gone."""
