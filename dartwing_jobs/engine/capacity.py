@@ -16,7 +16,7 @@ IN_QUEUE = """select
 	(select count(*) from (select 1 from `tabBackground Job`
 		where job_queue = %s and held_by is not null limit %s) held) +
 	(select count(*) from (select 1 from `tabBackground Job`
-		where job_queue = %s and run_at is not null limit %s) delayed) as waiting"""
+		where job_queue = %s and run_at is not null limit %s) not_yet_due) as waiting"""
 OF_ORGANIZATION = """select count(*) as waiting from (select 1 from `tabBackground Job`
 	where organization = %s and status in ('Pending', 'Queued') limit %s) waiting_jobs"""
 

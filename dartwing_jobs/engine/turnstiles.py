@@ -11,23 +11,35 @@ from dartwing_jobs.engine import database, statements
 DOCTYPE = "Job Turnstile"
 # how long somebody waits for those who went before and have not ended their transaction yet
 WAIT_SECONDS = 5
+_made: set[tuple[str, str]] = set()
 
 
 def enter(name: str) -> None:
 	"""Locks a turnstile until the end of this transaction; a conflict when that takes too long."""
-	if not database.lock_row(DOCTYPE, name, WAIT_SECONDS):
+	key = frappe.local.site, name
+	if key not in _made:
 		_make(name)
-		database.lock_row(DOCTYPE, name, WAIT_SECONDS)
+		_made.add(key)
+	if not database.lock_row(DOCTYPE, name, WAIT_SECONDS):
+		statements.insert(DOCTYPE, [_row(name)])  # somebody has deleted it; who inserts a row holds it, too
 
 
 def _make(name: str) -> None:
-	"""Made once and for all, at once visible to everybody."""
-	now = clock.now()
-	row = {"name": name, "owner": "Administrator", "creation": now, "modified": now, "purpose": name}
+	"""Once and for all, at once visible to everybody.
+
+	Before it is locked: who looks in vain for a row to lock may lock the gap where it would be.
+	"""
 	with database.beside():
+		if statements.fetch(f"select name from `tab{DOCTYPE}` where name = %s", (name,)):
+			return
 		try:
-			statements.insert(DOCTYPE, [row])
+			statements.insert(DOCTYPE, [_row(name)])
 			frappe.db.commit()  # nosemgrep: a connection of its own
 		except Exception as error:
 			if not frappe.db.is_primary_key_violation(error):
 				raise
+
+
+def _row(name: str) -> dict:
+	now = clock.now()
+	return {"name": name, "owner": "Administrator", "creation": now, "modified": now, "purpose": name}
