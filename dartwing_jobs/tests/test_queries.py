@@ -7,11 +7,12 @@ import frappe
 import pytest
 
 from dartwing_jobs.dartwing_jobs.doctype.background_job.background_job import INDEXES
-from dartwing_jobs.engine import claim, dependents, order, promote, retention, statements, sweep
+from dartwing_jobs.engine import claim, dependents, holds, order, promote, retention, statements, sweep
 
 TABLE = "`tabBackground Job`"
 QUEUE, PARENT = "q:crowded", "JOB-PARENT"
 WAITING, HELD = 100_000, 50_000
+HOLDER = "paused type|held"
 NOW = "2026-06-01 00:00:00"
 NORMAL = order.band(order.RANKS["Normal"])[0]
 # of those that wait, one in ten is due; a few of the others fell due, wait for a parent, run, have ended
@@ -31,8 +32,8 @@ FILL = f"""insert into {TABLE} (name, creation, modified, job_queue, organizatio
 	from numbers_to_{WAITING}"""
 # paused: at the head of the line, but not to be claimed
 HOLD = f"""insert into {TABLE} (name, creation, modified, job_queue, organization, job_type, status, priority,
-	claim_key) select concat('HELD-', seq), '2026-01-01', '2026-01-01', '{QUEUE}', 'org-1', 'held', 'Queued',
-	'Normal', 0 from numbers_to_{HELD}"""
+	claim_key, held_by, held_key) select concat('HELD-', seq), '2026-01-01', '2026-01-01', '{QUEUE}', 'org-1',
+	'held', 'Queued', 'Normal', 0, '{HOLDER}', seq from numbers_to_{HELD}"""
 SOURCES = {"mariadb": "seq_1_to_{}", "postgres": "generate_series(1, {}) as numbers(seq)"}
 # a table of this connection alone, with the same name and indexes, hides the real one until it is dropped
 HIDE = {
@@ -67,12 +68,15 @@ QUESTIONS = {
 	"next duty": (lambda: sweep.next_duty([QUEUE]), {"idx_lease", "idx_due"}),
 	"children": (lambda: dependents.release(PARENT), {"idx_depends_on"}),
 	"old jobs": (lambda: old_jobs("crowded"), {"idx_job_type_status"}),
+	"what holds somebody": (lambda: list(holds._keys(QUEUE)), {"idx_held"}),
+	"whom to put back": (lambda: holds._put_back(HOLDER, QUEUE, 50), {"idx_held"}),
 }
 # the same, where the answer is: nothing
 IN_VAIN = {
 	"claim": (lambda: claim.Turns(["q:empty"]).take_next(), {"idx_line"}),
 	"due": (lambda: promote._due(QUEUE, datetime(2020, 1, 1)), {"idx_due"}),
 	"children": (lambda: dependents.release("JOB-CHILDLESS"), {"idx_depends_on"}),
+	"whom to put back": (lambda: holds._put_back("nobody", QUEUE, 50), {"idx_held"}),
 	"old jobs": (lambda: old_jobs("held"), {"idx_job_type_status"}),
 }
 
