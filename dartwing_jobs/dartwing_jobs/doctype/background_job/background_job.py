@@ -5,7 +5,7 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import database, frozen, log, naming, priorities, promote, states, submission
+from dartwing_jobs.engine import database, frozen, keys, log, naming, priorities, promote, states, submission
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
 
@@ -24,6 +24,16 @@ INDEXES = {
 
 
 class BackgroundJob(JobsDocument):
+	@property
+	def duplicate(self) -> bool:
+		"""Whether a submit was answered with this job because it had been submitted before."""
+		return bool(self.flags.duplicate)
+
+	@property
+	def output(self):
+		"""What came out of it, in the answer to a submit that found it done."""
+		return self.flags.output
+
 	def before_insert(self):
 		submission.set_submitter(self)
 
@@ -53,7 +63,8 @@ class BackgroundJob(JobsDocument):
 	def db_insert(self, *args, **kwargs):
 		"""Born Pending; the promoter puts it in line as soon as it is due."""
 		frozen.check_new(self)
-		super().db_insert(*args, **kwargs)
+		with keys.held_by(self, submission.type_of(self)):
+			super().db_insert(*args, **kwargs)
 		log.write(self, states.CREATION.event, None, self.status, actor=self.owner_user, now=self.created_at)
 		call_workers_after_commit(self)
 
@@ -90,3 +101,4 @@ class BackgroundJob(JobsDocument):
 def on_doctype_update():
 	for index_name, columns in INDEXES.items():
 		frappe.db.add_index("Background Job", columns, index_name)
+	frappe.db.add_unique("Background Job", ["organization", "unique_key"], keys.UNIQUE_INDEX)
