@@ -32,7 +32,8 @@ TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a
 
 
 def fill_in(job) -> None:
-	"""What the submitter left open."""
+	"""Checks what the submitter says, and fills in what was left open."""
+	check(job)
 	if parent := current_job():
 		_inherit(job, parent)
 	else:
@@ -76,11 +77,10 @@ def current_job():
 
 
 def request_id() -> str:
-	"""The HTTP request's, or one that is made for it and kept until it ends."""
-	known = getattr(frappe.local, "dartwing_request_id", None)
+	"""The HTTP request's, or one that is made for it (or for a run without any) and kept until it ends."""
+	known = _header("X-Request-Id") or getattr(frappe.local, "dartwing_request_id", None)
 	if known is None:
-		known = _header("X-Request-Id") or str(uuid.uuid4())
-		frappe.local.dartwing_request_id = known
+		known = frappe.local.dartwing_request_id = str(uuid.uuid4())
 	return known
 
 

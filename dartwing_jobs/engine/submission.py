@@ -66,7 +66,6 @@ def check(job, job_type) -> None:
 	_check_template(job)
 	_check_job_id(job)
 	job.unique_key = job.unique_key or None
-	payload.check(job)
 	for fieldname in LINKS_WITHIN_ORGANIZATION:
 		tenancy.check_same_organization(job, fieldname)
 	check_dependency(job)
