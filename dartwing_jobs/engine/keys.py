@@ -136,6 +136,18 @@ def check_wish(if_duplicate: str) -> None:
 
 
 @contextmanager
+def conflicts_named() -> Iterator[None]:
+	"""In a caller's transaction nothing can be tried again: whoever began it must, and is told by a class."""
+	try:
+		yield
+	except Exception as error:
+		if isinstance(error, SubmitConflict) or not database.is_conflict(error):
+			raise
+		message = _("The submit met another transaction. Roll back and try again.")
+		raise SubmitConflict(message) from error
+
+
+@contextmanager
 def undone_if_refused() -> Iterator[None]:
 	"""Inside, waits for others are short; what raises leaves nothing behind in the caller's transaction."""
 	database_type = frappe.db.db_type
@@ -164,9 +176,8 @@ def held_by(document, job_type) -> Iterator[None]:
 	if holder := document.unique_key and holder_of(document):
 		refuse(holder)
 	try:
-		with undone_if_refused():
-			for earlier in take(claims).values():
-				refuse(earlier)
+		with conflicts_named(), undone_if_refused():
+			refuse_if_unwanted(take(claims), REFUSE)
 			yield
 	except frappe.UniqueValidationError as error:
 		if not document.unique_key or UNIQUE_INDEX not in str(error):

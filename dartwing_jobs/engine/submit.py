@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 
@@ -33,7 +32,7 @@ from dartwing_jobs.engine import (
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK
-from dartwing_jobs.errors import InvalidJobError, SubmitConflict
+from dartwing_jobs.errors import InvalidJobError
 
 # what a submitter may say about a job beside its type, organization and parameters
 OPTIONS = frozenset(
@@ -116,11 +115,11 @@ def submit_many(
 
 
 def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
-	with _conflicts_named(), statements.in_one_go():
+	with keys.conflicts_named(), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		(answer,) = _insert(job, its_type, _storable(its_type, [parameters]), if_duplicate)
-	if answer.earlier:
-		return _earlier(answer.earlier)
+		if answer.earlier:
+			return _earlier(answer.earlier)
 	return frappe.get_doc({"doctype": DOCTYPE, **answer})
 
 
@@ -128,7 +127,7 @@ def _submit_many(
 	its_type, many: list, organization, options: dict, if_duplicate: str, given_keys
 ) -> list[str]:
 	_check_keys_of_many(len(many), given_keys, options)
-	with _conflicts_named(), statements.in_one_go():
+	with keys.conflicts_named(), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		stored = _storable(its_type, many)
 		answers = _insert(job, its_type, stored, if_duplicate, given_keys) if stored else []
@@ -147,18 +146,6 @@ def _earlier(job_name: str) -> Document:
 	if job.job_hash or keys.is_given(job):
 		frappe.db.after_commit.add(lambda: keys.note_seen(job.name))
 	return job
-
-
-@contextmanager
-def _conflicts_named() -> Iterator[None]:
-	"""In a caller's transaction nothing can be tried again: whoever began it must, and is told by a class."""
-	try:
-		yield
-	except Exception as error:
-		if isinstance(error, SubmitConflict) or not database.is_conflict(error):
-			raise
-		message = _("The submit met another transaction. Roll back and try again.")
-		raise SubmitConflict(message) from error
 
 
 def default_organization(user: str) -> str:
