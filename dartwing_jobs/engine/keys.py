@@ -15,7 +15,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, fingerprints, policies, rows, statements, states
+from dartwing_jobs.engine import database, fingerprints, foreign, policies, rows, statements, states
 from dartwing_jobs.errors import DuplicateJob, InvalidJobError, KeyConflict, SubmitConflict
 
 DOCTYPE = "Job Idempotency Key"
@@ -38,18 +38,6 @@ STATUSES = {
 }
 # a job that ended so has no answer: the next one takes its keys over
 WITHOUT_ANSWER = frozenset({states.DEAD_LETTER, states.CANCELED, None})
-# how long a submit waits for another one that has the same key and is not committed
-WAIT_SECONDS = 3
-SAVEPOINT = "dartwing_keys"
-WAIT_SHORTLY = {
-	"mariadb": "set @dartwing_wait = @@innodb_lock_wait_timeout, innodb_lock_wait_timeout = {seconds}",
-	"postgres": """select set_config('dartwing.wait', current_setting('lock_timeout'), true),
-		set_config('lock_timeout', '{seconds}s', true)""",
-}
-WAIT_AS_BEFORE = {
-	"mariadb": "set innodb_lock_wait_timeout = @dartwing_wait",
-	"postgres": "select set_config('lock_timeout', current_setting('dartwing.wait'), true)",
-}
 HOLDER = "select name from `tabBackground Job` where organization = %s and unique_key = %s"
 # reads what is committed now, where the transaction's own snapshot is older
 AS_IT_IS_NOW = "lock in share mode"
@@ -136,37 +124,6 @@ def check_wish(if_duplicate: str) -> None:
 
 
 @contextmanager
-def conflicts_named() -> Iterator[None]:
-	"""In a caller's transaction nothing can be tried again: whoever began it must, and is told by a class."""
-	try:
-		yield
-	except Exception as error:
-		if isinstance(error, SubmitConflict) or not database.is_conflict(error):
-			raise
-		message = _("The submit met another transaction. Roll back and try again.")
-		raise SubmitConflict(message) from error
-
-
-@contextmanager
-def undone_if_refused() -> Iterator[None]:
-	"""Inside, waits for others are short; what raises leaves nothing behind in the caller's transaction."""
-	database_type = frappe.db.db_type
-	statements.execute_later(WAIT_SHORTLY[database_type].format(seconds=WAIT_SECONDS))
-	statements.execute_later(f"savepoint {SAVEPOINT}")
-	try:
-		yield
-		statements.execute_later(f"release savepoint {SAVEPOINT}")
-		statements.execute_later(WAIT_AS_BEFORE[database_type])
-		statements.arrive()
-	except Exception as error:
-		if not database.has_lost_transaction(error):
-			statements.execute(f"rollback to savepoint {SAVEPOINT}")
-		if not database.is_lost_connection(error):
-			statements.execute(WAIT_AS_BEFORE[database_type])
-		raise
-
-
-@contextmanager
 def held_by(document, job_type) -> Iterator[None]:
 	"""Around the insert of a document, which cannot answer with another one: a duplicate is refused."""
 	claims = claims_of(document, job_type)
@@ -176,7 +133,7 @@ def held_by(document, job_type) -> Iterator[None]:
 	if holder := document.unique_key and holder_of(document):
 		refuse(holder)
 	try:
-		with conflicts_named(), undone_if_refused():
+		with foreign.conflicts_named(), foreign.undone_if_refused():
 			refuse_if_unwanted(take(claims), REFUSE)
 			yield
 	except frappe.UniqueValidationError as error:

@@ -18,6 +18,7 @@ from dartwing_jobs.engine import (
 	database,
 	dependents,
 	fingerprints,
+	foreign,
 	keys,
 	listeners,
 	log,
@@ -115,7 +116,7 @@ def submit_many(
 
 
 def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
-	with keys.conflicts_named(), statements.in_one_go():
+	with foreign.conflicts_named(), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		(answer,) = _insert(job, its_type, _storable(its_type, [parameters]), if_duplicate)
 		if answer.earlier:
@@ -127,7 +128,7 @@ def _submit_many(
 	its_type, many: list, organization, options: dict, if_duplicate: str, given_keys
 ) -> list[str]:
 	_check_keys_of_many(len(many), given_keys, options)
-	with keys.conflicts_named(), statements.in_one_go():
+	with foreign.conflicts_named(), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		stored = _storable(its_type, many)
 		answers = _insert(job, its_type, stored, if_duplicate, given_keys) if stored else []
@@ -247,7 +248,7 @@ def _rows(first, stored: list[str | None], given_keys: list | None) -> list[frap
 def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) -> list[tuple]:
 	"""Returns each job that was not needed, with the name of the earlier one."""
 	try:
-		with keys.undone_if_refused():
+		with foreign.undone_if_refused():
 			answers = keys.take(claims) if claims else {}
 			if jobs[0].unique_key and not answers and (holder := keys.holder_of(jobs[0])):
 				answers = {jobs[0].name: holder}

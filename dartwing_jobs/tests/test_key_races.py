@@ -7,7 +7,7 @@ import frappe
 import pytest
 
 from dartwing_jobs import submit, submit_many
-from dartwing_jobs.engine import database, keys, statements
+from dartwing_jobs.engine import database, foreign, statements
 from dartwing_jobs.errors import DuplicateJob, SubmitConflict
 from dartwing_jobs.tests.processes import beside, in_other_processes
 from dartwing_jobs.tests.world import make_job_type, new_job
@@ -113,7 +113,7 @@ def wait_until_busy(number: int) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_whoever_waits_for_an_open_submit_gets_its_job_or_a_conflict(world, way, monkeypatch):
-	monkeypatch.setattr(keys, "WAIT_SECONDS", PATIENCE_SECONDS)  # until the last of so many has started
+	monkeypatch.setattr(foreign, "WAIT_SECONDS", PATIENCE_SECONDS)  # until the last of so many has started
 	job_type, options = type_for(way), WAYS[way]("open")
 	open_job = submit(job_type, {"n": 1}, world.b, **options).name
 	with beside(submit_until_answered, *[(job_type, world.b, options)] * CONNECTIONS[way]) as results:
@@ -127,7 +127,7 @@ def test_whoever_waits_for_an_open_submit_gets_its_job_or_a_conflict(world, way,
 
 @pytest.mark.parametrize("way", WAYS)
 def test_when_the_open_submit_is_taken_back_one_of_those_who_wait_makes_the_job(world, way, monkeypatch):
-	monkeypatch.setattr(keys, "WAIT_SECONDS", PATIENCE_SECONDS)
+	monkeypatch.setattr(foreign, "WAIT_SECONDS", PATIENCE_SECONDS)
 	job_type, options = type_for(way), WAYS[way]("taken back")
 	taken_back = submit(job_type, {"n": 1}, world.b, **options).name
 	with beside(submit_until_answered, *[(job_type, world.b, options)] * PROCESSES) as results:
@@ -154,7 +154,7 @@ def work_and_submit(job_type: str, other_type: str, organization: str, options: 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_nobody_waits_long_and_nobody_loses_other_work(world, way, monkeypatch):
-	monkeypatch.setattr(keys, "WAIT_SECONDS", 1)
+	monkeypatch.setattr(foreign, "WAIT_SECONDS", 1)
 	job_type, other_type, options = type_for(way), type_for("other"), WAYS[way]("for long")
 	submit(job_type, {"n": 1}, world.b, **options)
 	((own, seconds, is_as_before),) = in_other_processes(
