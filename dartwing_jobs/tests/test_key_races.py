@@ -9,6 +9,7 @@ import pytest
 from dartwing_jobs import submit, submit_many
 from dartwing_jobs.engine import database, foreign, statements
 from dartwing_jobs.errors import DuplicateJob, SubmitConflict
+from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.processes import beside, in_other_processes
 from dartwing_jobs.tests.world import make_job_type, new_job
 
@@ -108,6 +109,7 @@ def wait_until_busy(number: int) -> None:
 			statements.fetch("select pg_stat_clear_snapshot()")
 		if statements.fetch(BUSY[frappe.db.db_type])[0].number == number:
 			return
+		time.sleep(0.02)
 	raise AssertionError(f"there are not {number} connections that wait")
 
 
@@ -163,6 +165,22 @@ def test_nobody_waits_long_and_nobody_loses_other_work(world, way, monkeypatch):
 	assert 0.5 < seconds < 10 and is_as_before
 	frappe.db.rollback()
 	assert frappe.db.exists("Background Job", own)
+
+
+def submit_and_run(job_type: str, organization: str, options: dict) -> tuple:
+	started = time.monotonic()
+	(name,) = submit_until_answered(job_type, organization, options)
+	return name, run_job(name).status, time.monotonic() - started
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_whoever_was_answered_keeps_nobody_waiting(world, way):
+	job_type, options = type_for(way), WAYS[way]("answered")
+	(first,) = submit_until_answered(job_type, world.b, options)
+	assert submit(job_type, {"n": 1}, world.b, **options).name == first  # and stays open
+	((name, status, seconds),) = in_other_processes(submit_and_run, (job_type, world.b, options))
+	assert (name, status) == (first, "Completed")
+	assert seconds < foreign.WAIT_SECONDS
 
 
 def sees_past_its_snapshot() -> bool:
