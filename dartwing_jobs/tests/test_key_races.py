@@ -186,7 +186,8 @@ def test_whoever_was_answered_keeps_nobody_waiting(world, way):
 def sees_past_its_snapshot() -> bool:
 	"""Whether this server lets a transaction read what was committed after its first read."""
 	if frappe.db.db_type == "postgres":
-		return False
+		# Frappe asks for repeatable reads, but gets them in the first transaction of a connection only
+		return statements.value("current_setting('transaction_isolation')") == "read committed"
 	found = statements.fetch("show variables like 'innodb_snapshot_isolation'")
 	return not found or found[0].Value == "OFF"
 
@@ -196,8 +197,8 @@ def test_a_transaction_that_is_older_than_the_job_is_answered_or_told_to_begin_a
 	job_type, options = type_for(way), WAYS[way]("older")
 	assert not frappe.db.get_all("Background Job", {"job_type": job_type})  # from here on it sees no more
 	((first,),) = in_other_processes(submit_until_answered, (job_type, world.b, options))
-	answers = submit_until_answered(job_type, world.b, options)
-	assert answers == ([first] if sees_past_its_snapshot() else [CONFLICT, first])
+	expected = [first] if sees_past_its_snapshot() else [CONFLICT, first]
+	assert submit_until_answered(job_type, world.b, options) == expected
 
 
 def insert_document(job_type: str, organization: str, options: dict) -> str:
