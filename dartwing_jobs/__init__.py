@@ -12,9 +12,15 @@ PUBLIC = {
 	"retry": "engine.control",
 	"run_now": "engine.control",
 	"job_handler": "engine.handlers",
+	"stable_key": "engine.fingerprints",
+	"notification_key": "engine.fingerprints",
 	"Snooze": "engine.context",
 	"TransientError": "errors",
 	"PermanentError": "errors",
+	"InvalidJobError": "errors",
+	"KeyConflict": "errors",
+	"DuplicateJob": "errors",
+	"SubmitConflict": "errors",
 }
 
 

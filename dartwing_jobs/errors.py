@@ -7,6 +7,18 @@ class InvalidJobError(frappe.ValidationError):
 	"""What was submitted cannot become a job, or not this way."""
 
 
+class KeyConflict(InvalidJobError):
+	"""An idempotency key was given again, with other parameters than the first time."""
+
+	http_status_code = 409
+
+
+class DuplicateJob(InvalidJobError):
+	"""The same was submitted before, and the submitter asked to be refused then."""
+
+	http_status_code = 409
+
+
 class FrozenFieldError(frappe.ValidationError):
 	"""Somebody tried to change what only the engine changes."""
 
@@ -31,6 +43,12 @@ class QueueFull(InvalidJobError):
 
 class PermanentError(Exception):
 	"""Raised by a handler: this will not go away, do not try again."""
+
+
+class SubmitConflict(TransientError):
+	"""A submit met another transaction. Roll back and do the whole transaction again: it may well succeed."""
+
+	http_status_code = 409
 
 
 class JobCanceled(Exception):

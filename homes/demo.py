@@ -47,7 +47,8 @@ def _make_people() -> dict[str, str]:
 	for name, (label, handler, options) in TYPES.items():
 		if not frappe.db.exists("Job Type", name):
 			path = f"dartwing_jobs.samples.{handler}"
-			values = {"type_name": name, "display_name": label, "handler_method": path, **options}
+			values = {"type_name": name, "display_name": label, "handler_method": path}
+			values |= {"deduplication_window": 0, **options}
 			frappe.get_doc({"doctype": "Job Type", **values}).insert()
 	people = {}
 	for label in ("Acme", "Globex"):

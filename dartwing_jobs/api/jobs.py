@@ -8,7 +8,7 @@ from frappe.utils import cint, get_system_timezone
 
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs import tenancy
-from dartwing_jobs.engine import control, successors
+from dartwing_jobs.engine import control, database, pauses, successors
 from dartwing_jobs.engine import submit as engine_submit
 
 SHOWN = (
@@ -29,7 +29,14 @@ SHOWN = (
 	"max_retries",
 	"depends_on",
 	"retry_of",
+	"project_id",
+	"request_id",
 	"correlation_id",
+	"idempotency_key",
+	"unique_key",
+	"traceparent",
+	"actor_type",
+	"actor_id",
 	"created_at",
 	"scheduled_for",
 	"started_at",
@@ -38,6 +45,8 @@ SHOWN = (
 	"next_retry_at",
 )
 MOST_AT_ONCE = 200
+# what anybody of the organization learns of a job whose key they have used, too
+SEEN_BY_ALL = ("name", "job_id", "job_type", "organization", "status")
 
 
 @frappe.whitelist(methods=["POST"])
@@ -48,17 +57,55 @@ def submit(
 	priority: str | int | None = None,
 	scheduled_for: str | None = None,
 	depends_on: str | None = None,
+	idempotency_key: str | None = None,
+	unique_key: str | None = None,
+	if_duplicate: str = "answer",
+	job_queue: str | None = None,
+	timeout_seconds: int | None = None,
+	max_retries: int | None = None,
+	project_id: str | None = None,
+	correlation_id: str | None = None,
+	traceparent: str | None = None,
 ) -> dict:
-	"""Submits a job and answers with it."""
-	given = {"priority": priority, "scheduled_for": scheduled_for, "depends_on": depends_on}
-	options = {name: value for name, value in given.items() if value is not None}
-	return shown(engine_submit.submit(job_type, parameters, organization, **options))
+	"""Submits a job and answers with it, or with the one that was submitted before it (`duplicate`)."""
+	options = {
+		"priority": priority,
+		"scheduled_for": scheduled_for,
+		"depends_on": depends_on,
+		"idempotency_key": idempotency_key,
+		"unique_key": unique_key,
+		"if_duplicate": if_duplicate,
+		"job_queue": job_queue,
+		"timeout_seconds": timeout_seconds,
+		"max_retries": max_retries,
+		"project_id": project_id,
+		"correlation_id": correlation_id,
+		"traceparent": traceparent,
+	}
+	return _submitted(_in_own_transaction(engine_submit.submit, job_type, parameters, organization, options))
 
 
 @frappe.whitelist(methods=["POST"])
-def submit_many(job_type: str, parameters: list | str, organization: str | None = None) -> list[str]:
-	"""Submits a job for each set of parameters and answers with their names."""
-	return engine_submit.submit_many(job_type, frappe.parse_json(parameters), organization)
+def submit_many(
+	job_type: str,
+	parameters: list | str,
+	organization: str | None = None,
+	priority: str | int | None = None,
+	idempotency_keys: list | str | None = None,
+	if_duplicate: str = "answer",
+	project_id: str | None = None,
+	correlation_id: str | None = None,
+) -> list[str]:
+	"""Submits a job for each set of parameters and answers with their names, or those of earlier ones."""
+	options = {
+		"priority": priority,
+		"idempotency_keys": frappe.parse_json(idempotency_keys),
+		"if_duplicate": if_duplicate,
+		"project_id": project_id,
+		"correlation_id": correlation_id,
+	}
+	many = frappe.parse_json(parameters)
+	return _in_own_transaction(engine_submit.submit_many, job_type, many, organization, options)
 
 
 @frappe.whitelist(methods=["POST"])
@@ -80,8 +127,9 @@ def retry(job: str) -> dict:
 
 @frappe.whitelist()
 def status(job: str) -> dict:
-	"""The job, and the name of the one that now stands for it: its last successor, or itself."""
-	return {**shown(_readable(job)), "latest": successors.latest(job)}
+	"""The job, why it waits although it is due, and who stands for it now: its last successor, or itself."""
+	row = _readable(job)
+	return {**shown(row), "held_reason": pauses.why_it_waits(row), "latest": successors.latest(job)}
 
 
 @frappe.whitelist()
@@ -121,6 +169,20 @@ def _older(filters: list, after: str, limit: int) -> list:
 def _newest(filters: list, limit: int) -> list:
 	order = "creation desc, name desc"
 	return frappe.get_list("Background Job", filters=filters, fields=["*"], order_by=order, limit=limit)
+
+
+def _in_own_transaction(submit, job_type: str, parameters, organization: str | None, options: dict):
+	"""A request has no other work that could be lost: what meets another transaction is tried again here."""
+	given = {name: value for name, value in options.items() if value is not None}
+	return database.own_transaction(submit)(job_type, parameters, organization, must_submit=True, **given)
+
+
+def _submitted(job) -> dict:
+	"""The answer to a submit; of an earlier job that is somebody else's no more than that it is there."""
+	if job.duplicate and not tenancy.may_act_on(job, frappe.session.user):
+		return {**{name: job.get(name) for name in SEEN_BY_ALL}, "duplicate": True}
+	output = {"output": job.output} if job.output is not None else {}
+	return {**shown(job), "duplicate": job.duplicate, **output}
 
 
 def shown(job) -> dict:

@@ -16,6 +16,7 @@ from dartwing_jobs.engine import (
 	lease,
 	order,
 	outcomes,
+	payload,
 	runs,
 	statements,
 	states,
@@ -122,7 +123,7 @@ def call_handler(attempt: Attempt):
 	job_hooks.call("before_job", **around)
 	result = None
 	try:
-		with deadline(attempt.job.timeout_seconds):
+		with payload.running(attempt.job), deadline(attempt.job.timeout_seconds):
 			result = handler(given, attempt.context)
 	finally:
 		job_hooks.call("after_job", **around, result=result)

@@ -15,8 +15,6 @@ NOTE = "job.note"
 NOTE_LENGTH = 2000
 # notes wait in memory until they are committed with the work; of very many the last ones count
 MOST_NOTES = 1000
-# what a job that a handler submits takes over from the handler's own
-INHERITED = ("priority", "project_id", "correlation_id", "traceparent")
 
 
 class Snooze:
@@ -95,8 +93,7 @@ class JobContext:
 		"""Submits another job for the same organization and owner, in the handler's transaction."""
 		from dartwing_jobs.engine.submit import submit
 
-		own = frappe.db.get_value("Background Job", self.job_name, INHERITED, as_dict=True)
-		inherited = {"owner_user": self.owner_user, **own}
+		inherited = {"owner_user": self.owner_user, "priority": self._job.priority}
 		return submit(job_type, parameters, self.organization, **(inherited | options))
 
 	def _commit(self) -> None:

@@ -56,6 +56,7 @@ def retry(job_name: str):
 		project_id=job.project_id,
 		correlation_id=job.correlation_id,
 		retry_of=job.name,
+		must_submit=True,
 	)
 
 

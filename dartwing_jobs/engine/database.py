@@ -13,11 +13,15 @@ import frappe
 from frappe.utils import get_system_timezone
 
 from dartwing_jobs.engine import statements
+from dartwing_jobs.errors import SubmitConflict
 
-# MariaDB: record changed since read, lock wait timeout, deadlock
-CONFLICT_NUMBERS = frozenset({1020, 1205, 1213})
-# PostgreSQL: serialization failure, deadlock, lock wait timeout
+# MariaDB: record changed since read, deadlock: the server has rolled back the whole transaction; lock timeout
+FATAL_NUMBERS = frozenset({1020, 1213})
+CONFLICT_NUMBERS = FATAL_NUMBERS | {1205}
+# PostgreSQL: serialization failure, deadlock, lock timeout
 CONFLICT_CODES = frozenset({"40001", "40P01", "55P03"})
+# what a unique index says
+DUPLICATE_NUMBER, DUPLICATE_CODE = 1062, "23505"
 # the server went away, shuts down, killed the connection, or it was cut in the middle of an answer
 LOST_NUMBERS = frozenset({0, 1053, 1927, 2006, 2013, 2055})
 TRIES = 5
@@ -116,9 +120,25 @@ def rollback() -> None:
 
 def is_conflict(error: Exception) -> bool:
 	"""Whether running the same transaction again may well succeed."""
-	if isinstance(error, frappe.QueryDeadlockError | frappe.QueryTimeoutError):
+	if isinstance(error, frappe.QueryDeadlockError | frappe.QueryTimeoutError | SubmitConflict):
 		return True
 	return _number(error) in CONFLICT_NUMBERS or getattr(error, "pgcode", None) in CONFLICT_CODES
+
+
+def is_duplicate(error: Exception, index: str) -> bool:
+	"""Whether this unique index refused a row."""
+	refused = _number(error) == DUPLICATE_NUMBER or getattr(error, "pgcode", None) == DUPLICATE_CODE
+	return refused and index in str(error)
+
+
+def has_lost_transaction(error: BaseException) -> bool:
+	"""Whether the server has thrown away all that was not committed, or the connection with it."""
+	if isinstance(error, SubmitConflict) and error.__cause__:
+		error = error.__cause__
+	if is_lost_connection(error):
+		return True
+	deadlock = isinstance(error, frappe.QueryDeadlockError) or _number(error) in FATAL_NUMBERS
+	return deadlock and frappe.db.db_type == "mariadb"
 
 
 def is_lost_connection(error: Exception) -> bool:

@@ -7,7 +7,8 @@ from dartwing_jobs.engine.order import NOT_HELD, OUT_OF_LINE, Places
 
 BATCH = 200
 # what a move needs to know of a job: its state, and what its log row takes over
-COLUMNS = ("name", "status", "job_queue", "priority", "attempt", "retry_count", *log.FROM_THE_JOB)
+COLUMNS = ("name", "status", "job_queue", "priority", "attempt", "retry_count", "idempotency_key")
+COLUMNS += log.FROM_THE_JOB
 
 
 def promote_due(job_queues: list[str]) -> int:

@@ -41,6 +41,17 @@ def end(name: str, status: str, started: datetime, now: datetime, **columns) -> 
 	statements.update_later("Job Run", name, columns)
 
 
+def last_output(job_name: str):
+	"""What came out of a job's last attempt."""
+	rows = statements.fetch(
+		"""select output from `tabJob Run` where background_job = %s
+		order by started_at desc, name desc limit 1""",
+		(job_name,),
+	)
+	stored = statements.as_json(rows[0].output) if rows else None
+	return json.loads(stored) if stored else None
+
+
 def error_columns(error: BaseException, error_type: str, traceback: str) -> dict:
 	error_class = f"{type(error).__module__}.{type(error).__qualname__}"[:140]
 	told = {"type": error_type, "class": error_class, "message": message_of(error)}

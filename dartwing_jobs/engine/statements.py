@@ -66,6 +66,11 @@ def execute(statement: str, values: Values = ()) -> int:
 	return touched[0]
 
 
+def execute_later(statement: str, values: Values = ()) -> None:
+	"""Runs a statement: at once, or when the statements of `in_one_go` travel."""
+	_send_or_wait(Waiting(statement, values))
+
+
 def fetch(statement: str, values: Values = ()) -> list[frappe._dict]:
 	"""The rows that a statement finds."""
 	found = []
@@ -93,6 +98,14 @@ def value_later(expression: str, values: Values, then: Callable[[object], None])
 def insert(doctype: str, rows: list[dict]) -> None:
 	"""Writes rows that all have the same columns, in one statement."""
 	_send_or_wait(_insert(doctype, rows))
+
+
+def insert_missing(doctype: str, rows: list[dict]) -> int:
+	"""Writes now those rows that no unique index refuses; returns how many. All values must fit."""
+	one = _insert(doctype, rows)
+	if frappe.db.db_type == "mariadb":
+		return execute(one.statement.replace("insert into", "insert ignore into", 1), one.values)
+	return execute(f"{one.statement} on conflict do nothing", one.values)
 
 
 def insert_last(doctype: str, rows: list[dict]) -> None:

@@ -10,7 +10,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import policies, priorities, queue_rules, statements
+from dartwing_jobs.engine import payload, policies, priorities, queue_rules, statements
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
@@ -40,17 +40,21 @@ def fill_in(job, job_type) -> None:
 			setattr(job, fieldname, job_type.get(source))
 	job.job_queue = job.job_queue or job_type.job_queue or policies.category_of(job_type).job_queue
 	job.job_id = job.job_id or str(uuid.uuid4())
-	job.actor_id = job.actor_id or job.owner_user
+	payload.fill_in(job)
 	job.created_at = clock.now()
 
 
 def type_of(job):
+	return type_named(job.job_type)
+
+
+def type_named(name: str):
 	messages = len(frappe.local.message_log)
 	try:
-		return frappe.get_cached_doc("Job Type", job.job_type)
+		return frappe.get_cached_doc("Job Type", name)
 	except frappe.DoesNotExistError:
 		del frappe.local.message_log[messages:]  # said better below
-	return frappe.throw(_("Job Type {0} was not found.").format(job.job_type), InvalidJobError)
+	return frappe.throw(_("Job Type {0} was not found.").format(name), InvalidJobError)
 
 
 def check(job, job_type) -> None:
@@ -62,8 +66,7 @@ def check(job, job_type) -> None:
 	check_limits(job)
 	_check_template(job)
 	_check_job_id(job)
-	if job.unique_key is not None and not job.unique_key.strip():
-		job.unique_key = None
+	job.unique_key = job.unique_key or None
 	for fieldname in LINKS_WITHIN_ORGANIZATION:
 		tenancy.check_same_organization(job, fieldname)
 	check_dependency(job)

@@ -14,13 +14,19 @@ from dartwing_jobs import settings, tenancy
 from dartwing_jobs.document import checked
 from dartwing_jobs.engine import (
 	bell,
+	best_effort,
 	capacity,
 	database,
 	dependents,
+	fingerprints,
+	foreign,
+	keys,
 	listeners,
 	log,
 	naming,
+	payload,
 	priorities,
+	runs,
 	statements,
 	states,
 	submission,
@@ -48,8 +54,12 @@ OPTIONS = frozenset(
 		"job_id",
 		"job_template",
 		"retry_of",
+		"idempotency_key",
+		"unique_key",
 	}
 )
+# keys that are given must say something: an empty one would promise what nobody keeps
+KEYS = ("idempotency_key", "unique_key")
 DOCTYPE = "Background Job"
 # what one statement writes at most
 ROWS_AT_ONCE = 500
@@ -58,23 +68,86 @@ NUMBERS = frozenset({"Int", "Percent", "Check", "Float"})
 
 
 def submit(
-	job_type: str, parameters: dict | str | None = None, organization: str | None = None, **options
-) -> Document:
-	"""Submits one job and returns it. It runs once the caller's transaction has been committed."""
-	with statements.in_one_go():
-		job, its_type = _new_job(job_type, organization, options)
-		(submitted,) = _insert(job, _storable(its_type, [parameters]))
-	return frappe.get_doc({"doctype": DOCTYPE, **submitted})
+	job_type: str,
+	parameters: dict | str | None = None,
+	organization: str | None = None,
+	*,
+	if_duplicate: str = keys.ANSWER,
+	must_submit: bool = False,
+	**options,
+) -> Document | None:
+	"""Submits one job and returns it. It runs once the caller's transaction has been committed.
+
+	What was submitted before, by its keys or within its type's window, is not submitted again: the earlier
+	job is returned, and says so (`duplicate`). A notification that cannot be submitted is logged, and None
+	returned, unless it `must_submit`.
+	"""
+	its_type = submission.type_named(job_type)
+
+	def submit_it() -> Document:
+		return _submit(its_type, parameters, organization, options, if_duplicate)
+
+	if must_submit or not best_effort.is_best_effort(its_type):
+		return submit_it()
+	return best_effort.attempt(submit_it, job_type)
 
 
 def submit_many(
-	job_type: str, many_parameters: list[dict], organization: str | None = None, **options
+	job_type: str,
+	many_parameters: list[dict],
+	organization: str | None = None,
+	*,
+	if_duplicate: str = keys.ANSWER,
+	idempotency_keys: list[str] | None = None,
+	must_submit: bool = False,
+	**options,
 ) -> list[str]:
-	"""Submits a job for each set of parameters, with the same checks, in a few statements."""
-	with statements.in_one_go():
-		job, its_type = _new_job(job_type, organization, options)
-		stored = _storable(its_type, many_parameters)
-		return [one.name for one in _insert(job, stored)] if stored else []
+	"""Submits a job for each set of parameters, with the same checks, in a few statements.
+
+	Returns their names in the same order; for what was submitted before, the earlier job's name.
+	"""
+	its_type = submission.type_named(job_type)
+
+	def submit_them() -> list[str]:
+		return _submit_many(its_type, many_parameters, organization, options, if_duplicate, idempotency_keys)
+
+	if must_submit or not best_effort.is_best_effort(its_type):
+		return submit_them()
+	return best_effort.attempt(submit_them, job_type) or []
+
+
+def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
+	with foreign.conflicts_named(), statements.in_one_go():
+		job = _new_job(its_type, organization, options)
+		(answer,) = _insert(job, its_type, _storable(its_type, [parameters]), if_duplicate)
+		if answer.earlier:
+			return _earlier(answer.earlier)
+	return frappe.get_doc({"doctype": DOCTYPE, **answer})
+
+
+def _submit_many(
+	its_type, many: list, organization, options: dict, if_duplicate: str, given_keys
+) -> list[str]:
+	_check_keys_of_many(len(many), given_keys, options)
+	with foreign.conflicts_named(), statements.in_one_go():
+		job = _new_job(its_type, organization, options)
+		stored = _storable(its_type, many)
+		answers = _insert(job, its_type, stored, if_duplicate, given_keys) if stored else []
+	return [one.name for one in answers]
+
+
+def _earlier(job_name: str) -> Document:
+	"""A job that was submitted before, marked so; with what came out of it, if it is done."""
+	row = keys.read_now("select * from `tabBackground Job` where name = %s", (job_name,))
+	row.input_parameters = statements.as_json(row.input_parameters)
+	row.input_checksums = statements.as_json(row.input_checksums)
+	job = frappe.get_doc({"doctype": DOCTYPE, **row})
+	job.flags.duplicate = True
+	if job.status == states.COMPLETED:
+		job.flags.output = runs.last_output(job.name)
+	if job.job_hash or keys.is_given(job):
+		frappe.db.after_commit.add(lambda: keys.note_seen(job.name))
+	return job
 
 
 def default_organization(user: str) -> str:
@@ -85,19 +158,18 @@ def default_organization(user: str) -> str:
 	return organizations[0]
 
 
-def _new_job(job_type: str, organization: str | None, options: dict) -> tuple:
-	"""A job that was checked in every respect but its parameters, and is not written yet; and its type."""
+def _new_job(its_type, organization: str | None, options: dict) -> frappe._dict:
+	"""A job that was checked in every respect but its parameters and keys, and is not written yet."""
 	user = options.get("owner_user") or frappe.session.user
 	job = frappe._dict(_blank_row(), **_checked_options(options))
-	job.job_type, job.organization = job_type, organization or default_organization(user)
+	job.job_type, job.organization = its_type.name, organization or default_organization(user)
 	job.priority = priorities.from_value(job.priority)
 	submission.set_submitter(job)
-	its_type = submission.type_of(job)
 	if reason := tenancy.reason_not_to_submit(user, job.organization, its_type.requires_permission):
 		frappe.throw(reason, frappe.PermissionError)
 	submission.fill_in(job, its_type)
 	submission.check(job, its_type)
-	return job, its_type
+	return job
 
 
 def _storable(job_type, many_parameters: list) -> list[str | None]:
@@ -112,6 +184,9 @@ def _storable(job_type, many_parameters: list) -> list[str | None]:
 def _checked_options(options: dict) -> dict:
 	if unknown := sorted(set(options) - OPTIONS):
 		frappe.throw(_("A job has no option {0}.").format(", ".join(unknown)), InvalidJobError)
+	for name in KEYS:
+		if options.get(name) is not None:
+			payload.check_text(options[name], name, payload.LENGTHS[name])
 	given = {name: value for name, value in options.items() if value not in (None, "")}
 	return {name: checked(value, shipped_fields()[name], name) for name, value in given.items()}
 
@@ -126,26 +201,82 @@ def _blank_row() -> dict:
 	return {**row, "doctype": DOCTYPE, "docstatus": 0, "idx": 0}
 
 
-def _insert(first, stored_parameters: list[str | None]) -> list:
-	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line."""
-	capacity.check(first, len(stored_parameters))
+def _check_keys_of_many(count: int, idempotency_keys: list | None, options: dict) -> None:
+	if given := sorted(set(KEYS) & options.keys()):
+		message = _("{0} belongs to one job: submit each by itself, or give a list of idempotency_keys.")
+		frappe.throw(message.format(", ".join(given)), InvalidJobError)
+	if idempotency_keys is None:
+		return
+	if not isinstance(idempotency_keys, list) or len(idempotency_keys) != count:
+		frappe.throw(_("Give as many idempotency_keys as sets of parameters."), InvalidJobError)
+	for key in idempotency_keys:
+		payload.check_text(key, "idempotency_key", payload.LENGTHS["idempotency_key"])
+
+
+def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_keys: list | None = None):
+	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line.
+
+	Returns a row for each; one that was not needed has the name of the job that is its answer (`earlier`).
+	"""
+	keys.check_wish(if_duplicate)
 	first.run_at = _moment_to_wait_for(first)
 	first.creation = first.modified = first.created_at
 	first.modified_by = frappe.session.user
 	del first["doctype"]  # it is no column
-	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored_parameters]
-	jobs[0].job_id = first.job_id
+	jobs = _rows(first, stored, given_keys)
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
+	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]
+	if claims or first.unique_key:
+		for job, earlier in _write_what_is_new(jobs, claims, if_duplicate):
+			job.name = job.earlier = earlier
+	else:
+		_write(jobs)
+	return jobs
+
+
+def _rows(first, stored: list[str | None], given_keys: list | None) -> list[frappe._dict]:
+	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored]
+	jobs[0].job_id = first.job_id
+	if given_keys:
+		for job, key in zip(jobs, given_keys, strict=True):
+			job.idempotency_key = key
+	else:
+		for job in jobs[1:]:
+			job.idempotency_key = fingerprints.key_of_its_own(job)
+	return jobs
+
+
+def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) -> list[tuple]:
+	"""Returns each job that was not needed, with the name of the earlier one."""
+	try:
+		with foreign.undone_if_refused():
+			answers = keys.take(claims) if claims else {}
+			if jobs[0].unique_key and not answers and (holder := keys.holder_of(jobs[0])):
+				answers = {jobs[0].name: holder}
+			keys.refuse_if_unwanted(answers, if_duplicate)
+			if new := [job for job in jobs if job.name not in answers]:
+				_write(new)
+	except Exception as error:
+		if not database.is_duplicate(error, keys.UNIQUE_INDEX):
+			raise
+		answers = {jobs[0].name: keys.holder_now(jobs[0])}
+		keys.refuse_if_unwanted(answers, if_duplicate)
+	return [(job, answers[job.name]) for job in jobs if job.name in answers]
+
+
+def _write(jobs: list) -> None:
+	first = jobs[0]
+	capacity.check(first, len(jobs))
 	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)
 	for batch in _batches(jobs):
 		statements.arrive()  # the names that were drawn; and not all batches go in one packet
 		statements.insert(DOCTYPE, batch)
 		log.insert_rows(_first_log_rows(batch))
+	statements.arrive()  # before anything is promised for after the commit
 	call_workers_after_commit(first)
 	for job in jobs:
 		listeners.tell_after_commit(job.name, None, job.status)
-	return jobs
 
 
 def _moment_to_wait_for(job) -> datetime | None:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import bell, database, log, naming, order, statements, states, steps
+from dartwing_jobs.engine import bell, database, keys, log, naming, order, statements, states, steps
 
 # what belongs to one job alone; everything else of the row is taken over
 OWN = {
@@ -80,6 +80,4 @@ def _hand_over(old: str, new: str) -> None:
 	"""Children wait for the new one, keys lead to it, and it remembers the steps that were done."""
 	steps.hand_over(old, new)
 	statements.execute("update `tabBackground Job` set depends_on = %s where depends_on = %s", (new, old))
-	statements.execute(
-		"update `tabJob Idempotency Key` set background_job = %s where background_job = %s", (new, old)
-	)
+	keys.hand_over(old, new)

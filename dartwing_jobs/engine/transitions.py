@@ -7,7 +7,7 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, listeners, log, statements, states
+from dartwing_jobs.engine import database, keys, listeners, log, statements, states
 
 # the moment that entering a status stamps on the job
 STAMPS = {
@@ -55,6 +55,7 @@ def apply(
 		return False
 	told = {"actor": actor, "message": message, "now": now, "by": by, "changes": columns}
 	log.write(job, event, from_status, to_status, **told)
+	keys.follow(job, to_status, now, columns)
 	listeners.tell_after_commit(job.name, from_status, to_status)
 	job.update(columns)
 	return True

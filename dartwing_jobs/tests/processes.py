@@ -1,7 +1,9 @@
 """Other processes with connections of their own, for tests of what happens at the same time."""
 
 import multiprocessing
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.pool import AsyncResult
 
 import frappe
 
@@ -10,9 +12,16 @@ _inherited = []
 
 def in_other_processes(function: Callable, *arguments: tuple) -> list:
 	"""Calls a function at the same time in as many processes as there are arguments; returns the results."""
+	with beside(function, *arguments) as results:
+		return results.get()
+
+
+@contextmanager
+def beside(function: Callable, *arguments: tuple) -> Iterator[AsyncResult]:
+	"""The same, while the test does something else."""
 	fork = multiprocessing.get_context("fork")
 	with fork.Pool(len(arguments), initializer=_connect, initargs=(frappe.local.site,)) as pool:
-		return pool.starmap(function, arguments, chunksize=1)
+		yield pool.starmap_async(function, arguments, chunksize=1)
 
 
 def _connect(site: str) -> None:

@@ -3,7 +3,7 @@
 import frappe
 
 from dartwing_jobs import PermanentError, TransientError, job_handler
-from dartwing_jobs.tests.world import plant
+from dartwing_jobs.tests.world import REPEATABLE, plant
 
 # what a step does to the world outside the database: nothing takes it back
 done = []
@@ -61,8 +61,8 @@ def note_anything(parameters: dict, context) -> None:
 
 @job_handler
 def have_children(parameters: dict, context) -> dict:
-	child = context.submit("sample_job", {"steps": 1}, job_queue=parameters["queue"])
-	urgent = context.submit("sample_job", priority="Critical", job_queue=parameters["queue"])
+	child = context.submit(REPEATABLE, {"steps": 1}, job_queue=parameters["queue"])
+	urgent = context.submit(REPEATABLE, priority="Critical", job_queue=parameters["queue"])
 	if parameters.get("fail"):
 		raise PermanentError("no")
 	return {"children": [child.name, urgent.name]}

@@ -11,7 +11,7 @@ from frappe.utils.background_jobs import create_job_id, get_queue
 
 from dartwing_jobs import clock, submit
 from dartwing_jobs.engine import bell
-from dartwing_jobs.tests.world import stored_status
+from dartwing_jobs.tests.world import REPEATABLE, stored_status
 
 # no other test starts workers for it
 RQ_QUEUE = "long"
@@ -53,7 +53,7 @@ def messages(site: str | None = None) -> list[str]:
 
 def test_a_burst_of_submits_is_one_message(world, queue, no_messages):
 	for number in range(1000):
-		submit("sample_job", None, world.a, job_queue=queue)
+		submit(REPEATABLE, None, world.a, job_queue=queue)
 		frappe.db.commit()
 		if number % 100 == 99:
 			# as after a while in which nobody answers: a ring may be repeated, a message that waits is enough
@@ -124,9 +124,9 @@ def test_what_falls_due_in_another_queue_is_rung_for_and_forgotten(no_messages):
 
 
 def test_a_burst_worker_does_not_wait_for_what_falls_due(world, queue, no_messages):
-	now = submit("sample_job", {"steps": 1}, world.a, job_queue=queue)
+	now = submit(REPEATABLE, {"steps": 1}, world.a, job_queue=queue)
 	soon = clock.now() + timedelta(seconds=60)
-	later = submit("sample_job", {"steps": 1}, world.a, job_queue=queue, scheduled_for=soon)
+	later = submit(REPEATABLE, {"steps": 1}, world.a, job_queue=queue, scheduled_for=soon)
 	frappe.db.commit()
 	assert len(messages()) == 1
 	command = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "worker", "--queue", RQ_QUEUE]

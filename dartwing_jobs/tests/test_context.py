@@ -5,7 +5,15 @@ import pytest
 
 from dartwing_jobs.engine import database, drain, steps
 from dartwing_jobs.tests import stepping
-from dartwing_jobs.tests.world import make_job, make_job_type, make_queue, plant, stored_status, story
+from dartwing_jobs.tests.world import (
+	REPEATABLE,
+	make_job,
+	make_job_type,
+	make_queue,
+	plant,
+	stored_status,
+	story,
+)
 
 STEPPING = "dartwing_jobs.tests.stepping"
 
@@ -150,7 +158,12 @@ def test_a_note_that_cannot_be_stored_is_no_failure(world, queue):
 
 
 def test_a_child_is_submitted_with_what_it_inherits(world, queue):
-	traits = {"correlation_id": "c-1", "traceparent": "00-1", "project_id": "p-1", "priority": "High"}
+	traits = {
+		"correlation_id": "c-1",
+		"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+		"project_id": "p-1",
+		"priority": "High",
+	}
 	job_name = run(world, queue, "have_children", {"queue": queue}, **traits)
 	child, urgent = (frappe.get_doc("Background Job", name) for name in output(job_name)["children"])
 	assert (child.organization, child.owner_user, child.owner) == (world.a, world.user_a, world.user_a)
@@ -160,10 +173,10 @@ def test_a_child_is_submitted_with_what_it_inherits(world, queue):
 
 
 def test_a_handler_that_fails_has_no_children(world, queue):
-	before = frappe.db.count("Background Job", {"job_type": "sample_job"})
+	before = frappe.db.count("Background Job", {"job_type": REPEATABLE})
 	job_name = run(world, queue, "have_children", {"queue": queue, "fail": True})
 	assert stored_status(job_name) == "Dead Letter"
-	assert frappe.db.count("Background Job", {"job_type": "sample_job"}) == before
+	assert frappe.db.count("Background Job", {"job_type": REPEATABLE}) == before
 
 
 def test_the_long_sample_reports_and_ends(world, queue):

@@ -8,7 +8,7 @@ from dartwing_jobs.engine import attempt, database, drain
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests.browser import Browser
-from dartwing_jobs.tests.world import make_job_type, stored_status, story
+from dartwing_jobs.tests.world import REPEATABLE, make_job_type, stored_status, story
 
 API = "dartwing_jobs.api.jobs"
 
@@ -57,7 +57,7 @@ def test_a_required_permission_is_required(world, queue):
 
 def test_an_unknown_option_is_refused(world):
 	with pytest.raises(InvalidJobError, match="no option prioritty"):
-		dartwing_jobs.submit("sample_job", organization=world.a, prioritty="High")
+		dartwing_jobs.submit(REPEATABLE, organization=world.a, prioritty="High")
 
 
 def test_many_jobs_in_a_few_statements(world, queue):
@@ -88,7 +88,7 @@ def test_bad_parameters_among_many_leave_nothing(world, queue):
 def test_many_jobs_are_more_than_one_packet(world, queue, count, length):
 	"""By default MariaDB takes no packet of more than 16 megabytes."""
 	given = [{"text": "x" * length}] * count
-	names = dartwing_jobs.submit_many("sample_job", given, world.a, job_queue=queue)
+	names = dartwing_jobs.submit_many(REPEATABLE, given, world.a, job_queue=queue)
 	assert frappe.db.count("Background Job", {"job_queue": queue}) == len(set(names)) == count
 	frappe.db.rollback()
 
@@ -189,7 +189,7 @@ def test_lists_page_by_cursor(world, queue, browsers):
 
 
 def test_writes_are_posts(browsers):
-	assert browsers["user_a"].get(f"/api/method/{API}.submit", job_type="sample_job").status_code == 403
+	assert browsers["user_a"].get(f"/api/method/{API}.submit", job_type=REPEATABLE).status_code == 403
 
 
 def test_a_snoozed_attempt_does_not_count(world, queue):

@@ -8,7 +8,7 @@ import pytest
 from dartwing_jobs.engine import states, transitions
 from dartwing_jobs.tests import doors
 from dartwing_jobs.tests.browser import Browser
-from dartwing_jobs.tests.world import make_job, stored_status, story
+from dartwing_jobs.tests.world import REPEATABLE, make_job, stored_status, story
 
 PEOPLE = ["manager", "admin_a"]
 ALL_PAIRS = list(itertools.product(states.ALL, states.ALL))
@@ -50,7 +50,7 @@ def test_every_door_is_open_for_what_may_be_edited(world, browsers, door, person
 @pytest.mark.parametrize("door", doors.CREATE_DOORS, ids=lambda door: door.__name__)
 def test_jobs_are_born_pending(world, browsers, door, person):
 	mark = frappe.generate_hash(length=12)
-	new = {"job_type": "sample_job", "organization": world.a, "request_id": mark}
+	new = {"job_type": REPEATABLE, "organization": world.a, "request_id": mark}
 	door(browsers[person], [{**new, "status": status} for status in states.ALL])
 	frappe.db.rollback()
 	born = frappe.get_all("Background Job", filters={"request_id": mark}, fields=["name", "status", "owner"])

@@ -8,7 +8,7 @@ from hypothesis import strategies as some
 from dartwing_jobs.engine import claim, drain, order, statements
 from dartwing_jobs.engine.order import OUT_OF_LINE
 from dartwing_jobs.engine.submit import submit_many
-from dartwing_jobs.tests.world import make_organization, make_queue
+from dartwing_jobs.tests.world import REPEATABLE, make_organization, make_queue
 
 WORKERS = 2
 
@@ -50,14 +50,14 @@ class Line:
 @pytest.mark.parametrize("many", [10, 500])
 @pytest.mark.parametrize("others", [1, 5, 20])
 def test_newcomers_do_not_wait_for_the_backlog_of_another(world, queue, many, others):
-	submit_many("sample_job", [{}] * many, world.a, job_queue=queue)
+	submit_many(REPEATABLE, [{}] * many, world.a, job_queue=queue)
 	line = Line(queue)
 	line.start_many(WORKERS)
 	organizations = [make_organization(f"Newcomer {number}") for number in range(others)]
 	late = {
 		name
 		for organization in organizations
-		for name in submit_many("sample_job", [{}], organization, job_queue=queue)
+		for name in submit_many(REPEATABLE, [{}], organization, job_queue=queue)
 	}
 	started = line.start_many(2 * others + 2 * WORKERS)
 	assert late <= {job.name for job in started}

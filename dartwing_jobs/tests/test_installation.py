@@ -32,7 +32,7 @@ def bench(*arguments: str) -> str:
 
 def test_migrating_twice_keeps_an_administrators_edits(world):
 	job_type = make_job_type(default_timeout=123, is_enabled=1)
-	job = make_job(world.a, job_type="sample_job")
+	job = make_job(world.a)
 	frappe.db.set_value("Job Queue", "q:planning", {"rq_queue": "short", "max_running": 3, "paused": 1})
 	settings = frappe.get_doc("Job Engine Settings")
 	settings.update({"retention_days": 7, "online": 0}).save()

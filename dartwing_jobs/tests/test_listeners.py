@@ -7,7 +7,7 @@ from frappe.utils.background_jobs import get_queue
 from dartwing_jobs import hooks, submit
 from dartwing_jobs.engine import drain, listeners
 from dartwing_jobs.tests import listening
-from dartwing_jobs.tests.world import make_job_type, make_queue, stored_status
+from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue, stored_status
 
 HERE, SAMPLES = "dartwing_jobs.tests.listening", "dartwing_jobs.samples"
 
@@ -65,7 +65,7 @@ def test_moves_of_one_transaction_are_heard_one_by_one(world, queue, listen):
 
 def test_what_is_rolled_back_is_not_heard(world, queue, listen):
 	listen(on_change=f"{HERE}.on_change", after_insert=f"{HERE}.after_insert")
-	submit("sample_job", None, world.a, job_queue=queue)
+	submit(REPEATABLE, None, world.a, job_queue=queue)
 	assert listening.heard == []
 	frappe.db.rollback()
 	frappe.db.commit()

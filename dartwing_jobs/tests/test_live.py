@@ -11,7 +11,7 @@ from frappe.utils.background_jobs import create_job_id, get_queue
 from dartwing_jobs import clock, submit, submit_many
 from dartwing_jobs.engine import bell, control, drain
 from dartwing_jobs.tests.workers import start_worker, stop_worker
-from dartwing_jobs.tests.world import make_job_type, make_organization, stored_status
+from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_organization, stored_status
 
 HANDLERS, LIVE = "dartwing_jobs.tests.handlers", "dartwing_jobs.tests.live_handlers"
 TIMEOUT_SECONDS, WORKERS = 2, 2
@@ -195,7 +195,7 @@ def test_an_isolated_job_has_a_process_of_its_own(world, queue, worker):
 def test_a_delayed_job_starts_in_time_without_a_scheduler(world, queue, worker):
 	"""It falls due after a worker that ran dry would have left."""
 	due = clock.now() + timedelta(seconds=drain.settings.linger_seconds() + 1)
-	job_name = submit("sample_job", {"steps": 1}, world.a, job_queue=queue, scheduled_for=due).name
+	job_name = submit(REPEATABLE, {"steps": 1}, world.a, job_queue=queue, scheduled_for=due).name
 	frappe.db.commit()
 	assert stored_status(job_name) == "Pending"
 	until_ended(job_name)

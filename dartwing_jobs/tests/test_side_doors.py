@@ -10,7 +10,7 @@ import pytest
 
 from dartwing_jobs.engine import states
 from dartwing_jobs.tests.browser import Browser
-from dartwing_jobs.tests.world import make_job, make_template, plant
+from dartwing_jobs.tests.world import REPEATABLE, make_job, make_template, plant
 
 OUTSIDERS = ["admin_b", "user_b", "stranger"]
 
@@ -43,7 +43,7 @@ def as_mine(world, secret) -> dict:
 		"doctype": "Background Job",
 		"name": secret.job,
 		"organization": world.b,
-		"job_type": "sample_job",
+		"job_type": REPEATABLE,
 	}
 
 

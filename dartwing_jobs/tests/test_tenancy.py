@@ -9,7 +9,7 @@ import pytest
 from dartwing_jobs import tenancy
 from dartwing_jobs.tests import doors
 from dartwing_jobs.tests.browser import Browser
-from dartwing_jobs.tests.world import expel, make_job, make_template, make_user, new_job, plant
+from dartwing_jobs.tests.world import REPEATABLE, expel, make_job, make_template, make_user, new_job, plant
 
 OUTSIDERS = ["admin_b", "user_b", "stranger"]
 MARK_FIELD = {
@@ -215,7 +215,7 @@ def test_outsiders_edit_no_job(rows, browsers, door, person):
 @pytest.mark.parametrize("door", doors.CREATE_DOORS, ids=lambda door: door.__name__)
 def test_outsiders_create_nothing_in_the_organization(world, browsers, door, person):
 	mark = frappe.generate_hash(length=12)
-	door(browsers[person], [{"job_type": "sample_job", "organization": world.a, "request_id": mark}])
+	door(browsers[person], [{"job_type": REPEATABLE, "organization": world.a, "request_id": mark}])
 	frappe.db.rollback()
 	assert not frappe.db.exists("Background Job", {"request_id": mark})
 
@@ -224,7 +224,7 @@ def test_outsiders_create_nothing_in_the_organization(world, browsers, door, per
 def test_an_admin_makes_things_only_at_home(world, rows, doctype):
 	template = make_template(world.b)
 	fields = {
-		"Job Template": {"template_name": "new", "job_type": "sample_job"},
+		"Job Template": {"template_name": "new", "job_type": REPEATABLE},
 		"Job Schedule": {"schedule_name": "new", **_every_day(template)},
 		"Job Group": {"group_name": "new"},
 	}[doctype]

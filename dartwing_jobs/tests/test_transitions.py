@@ -6,7 +6,7 @@ import frappe
 import pytest
 
 from dartwing_jobs.engine import log, states, transitions
-from dartwing_jobs.tests.world import make_job, plant, stored_status, story
+from dartwing_jobs.tests.world import REPEATABLE, make_job, plant, stored_status, story
 
 NOON = datetime(2026, 11, 16, 12, 0, 0)
 
@@ -26,8 +26,8 @@ def test_a_move_writes_the_story(world):
 		"request_id": "R1",
 		"correlation_id": "C1",
 		"job_id": job.job_id,
-		"job_type": "sample_job",
-		"actor_type": "user",
+		"job_type": REPEATABLE,
+		"actor_type": "system",
 		"actor_id": "Administrator",
 	}
 	assert {field: row.get(field) for field in expected} == expected

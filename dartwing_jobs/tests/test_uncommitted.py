@@ -9,7 +9,7 @@ import pytest
 
 from dartwing_jobs import clock, submit, submit_many
 from dartwing_jobs.tests.processes import in_other_processes
-from dartwing_jobs.tests.world import make_job
+from dartwing_jobs.tests.world import REPEATABLE, make_job
 
 PROCESSES, JOBS_OF_EACH = 8, 20
 
@@ -21,7 +21,7 @@ def seconds_to_submit(organization: str) -> float:
 
 def _seconds_of_one(organization: str) -> float:
 	started = time.monotonic()
-	submit("sample_job", {"steps": 1}, organization)
+	submit(REPEATABLE, {"steps": 1}, organization)
 	frappe.db.commit()
 	return time.monotonic() - started
 
@@ -29,8 +29,8 @@ def _seconds_of_one(organization: str) -> float:
 @pytest.mark.parametrize(
 	"open_submit",
 	[
-		lambda organization: submit("sample_job", None, organization),
-		lambda organization: submit_many("sample_job", [{}] * 100, organization),
+		lambda organization: submit(REPEATABLE, None, organization),
+		lambda organization: submit_many(REPEATABLE, [{}] * 100, organization),
 		lambda organization: make_job(organization),
 	],
 	ids=["submit", "submit_many", "document"],
@@ -49,7 +49,7 @@ def submit_across_the_turn_of_the_year(organization: str) -> list[str]:
 	clock.now = lambda: last_of_the_year if next(calls) < JOBS_OF_EACH else first_of_the_next
 	names = []
 	for _ in range(JOBS_OF_EACH):
-		names.append(submit("sample_job", None, organization).name)
+		names.append(submit(REPEATABLE, None, organization).name)
 		frappe.db.commit()
 	return names
 

@@ -9,6 +9,7 @@ from dartwing_jobs.engine import (
 	capacity,
 	database,
 	frozen,
+	keys,
 	log,
 	naming,
 	priorities,
@@ -35,6 +36,16 @@ INDEXES = {
 
 
 class BackgroundJob(JobsDocument):
+	@property
+	def duplicate(self) -> bool:
+		"""Whether a submit was answered with this job because it had been submitted before."""
+		return bool(self.flags.duplicate)
+
+	@property
+	def output(self):
+		"""What came out of it, in the answer to a submit that found it done."""
+		return self.flags.output
+
 	def before_insert(self):
 		submission.set_submitter(self)
 
@@ -65,7 +76,8 @@ class BackgroundJob(JobsDocument):
 	def db_insert(self, *args, **kwargs):
 		"""Born Pending; the promoter puts it in line as soon as it is due."""
 		frozen.check_new(self)
-		super().db_insert(*args, **kwargs)
+		with keys.held_by(self, submission.type_of(self)):
+			super().db_insert(*args, **kwargs)
 		log.write(self, states.CREATION.event, None, self.status, actor=self.owner_user, now=self.created_at)
 		call_workers_after_commit(self)
 
@@ -102,3 +114,4 @@ class BackgroundJob(JobsDocument):
 def on_doctype_update():
 	for index_name, columns in INDEXES.items():
 		frappe.db.add_index("Background Job", columns, index_name)
+	frappe.db.add_unique("Background Job", ["organization", "unique_key"], keys.UNIQUE_INDEX)

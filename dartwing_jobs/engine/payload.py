@@ -1,0 +1,124 @@
+"""The payload contract: each job says who asked for it, in which request, and as a part of what.
+
+It inherits that from the job whose handler submits it, or else takes it from the HTTP request. What the
+submitter says wins, except who the actor is.
+"""
+
+import re
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import frappe
+from frappe import _
+
+from dartwing_jobs.engine import fingerprints
+from dartwing_jobs.errors import InvalidJobError
+
+USER, SYSTEM, API_KEY = "user", "system", "api_key"
+# texts of the contract, and how long they may be
+LENGTHS = {
+	"project_id": 140,
+	"request_id": 140,
+	"correlation_id": 140,
+	"traceparent": 140,
+	"unique_key": 140,
+	"idempotency_key": fingerprints.KEY_LENGTH,
+}
+INHERITED = ("request_id", "correlation_id", "traceparent")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+# W3C Trace Context: version, trace, parent, flags; no version ff, no ids of nothing but zeros
+TRACEPARENT = re.compile("(?!ff)[0-9a-f]{2}-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
+
+
+def fill_in(job) -> None:
+	"""Checks what the submitter says, and fills in what was left open."""
+	check(job)
+	if parent := current_job():
+		_inherit(job, parent)
+	else:
+		_take_from_request(job)
+	job.idempotency_key = job.idempotency_key or fingerprints.key_of_its_own(job)
+
+
+def check(job) -> None:
+	"""Raises when a text of the contract cannot be what it claims to be."""
+	for fieldname, length in LENGTHS.items():
+		if value := job.get(fieldname):
+			check_text(value, fieldname, length)
+	if job.traceparent and not TRACEPARENT.fullmatch(job.traceparent):
+		message = _("traceparent must be as W3C Trace Context has it, not {0}.")
+		frappe.throw(message.format(job.traceparent), InvalidJobError)
+
+
+def check_text(value, name: str, length: int) -> None:
+	if not isinstance(value, str) or not value.strip():
+		frappe.throw(_("{0} must be a text that is not empty.").format(name), InvalidJobError)
+	if len(value) > length:
+		message = _("{0} has {1} characters; at most {2} are allowed.")
+		frappe.throw(message.format(name, len(value), length), InvalidJobError)
+	if CONTROL.search(value):
+		frappe.throw(_("{0} contains a control character.").format(name), InvalidJobError)
+
+
+@contextmanager
+def running(job) -> Iterator[None]:
+	"""Around a handler: what is submitted inside is a part of this job."""
+	frappe.local.dartwing_job = job
+	try:
+		yield
+	finally:
+		frappe.local.dartwing_job = None
+
+
+def current_job():
+	"""The job whose handler runs here; None outside of handlers."""
+	return getattr(frappe.local, "dartwing_job", None)
+
+
+def request_id() -> str:
+	"""The HTTP request's, or one that is made for it (or for a run without any) and kept until it ends."""
+	known = _header("X-Request-Id") or getattr(frappe.local, "dartwing_request_id", None)
+	if known is None:
+		known = frappe.local.dartwing_request_id = str(uuid.uuid4())
+	return known
+
+
+def _inherit(job, parent) -> None:
+	for fieldname in INHERITED:
+		setattr(job, fieldname, job.get(fieldname) or parent.get(fieldname))
+	if parent.organization == job.organization:
+		job.project_id = job.project_id or parent.project_id
+	job.actor_type, job.actor_id = parent.actor_type, parent.actor_id
+
+
+def _take_from_request(job) -> None:
+	job.request_id = job.request_id or request_id()
+	job.correlation_id = job.correlation_id or _header("X-Correlation-Id") or job.request_id
+	job.traceparent = job.traceparent or _trace_of_request()
+	job.actor_type, job.actor_id = _actor_type(), frappe.session.user
+
+
+def _actor_type() -> str:
+	if _request() is None:
+		return SYSTEM if frappe.session.user == "Administrator" else USER
+	# whoever logs in has a session of its own; whoever shows a key has none, and Frappe puts the name there
+	shows_key = bool(_header("Authorization")) and frappe.session.sid == frappe.session.user
+	return API_KEY if shows_key else USER
+
+
+def _trace_of_request() -> str | None:
+	given = _header("traceparent")
+	return given if given and TRACEPARENT.fullmatch(given) else None
+
+
+def _header(name: str) -> str | None:
+	"""A header that can be stored; others are left out, as if nobody had sent them."""
+	request = _request()
+	value = request.headers.get(name) if request else None
+	is_storable = value and value.strip() and not CONTROL.search(value)
+	return value[: LENGTHS["request_id"]] if is_storable else None
+
+
+def _request():
+	return getattr(frappe.local, "request", None)
