@@ -30,6 +30,7 @@ SHOWN = (
 	"depends_on",
 	"retry_of",
 	"correlation_id",
+	"origin_queue",
 	"created_at",
 	"scheduled_for",
 	"started_at",

@@ -1,5 +1,6 @@
 """The seven standard queues, as they are made when a site lacks them."""
 
+DEAD_LETTERS = "q:deadletter"
 STANDARD_QUEUES = (
 	{
 		"queue_name": "q:critical",
@@ -39,7 +40,7 @@ STANDARD_QUEUES = (
 		"description": "Scheduled housekeeping.",
 	},
 	{
-		"queue_name": "q:deadletter",
+		"queue_name": DEAD_LETTERS,
 		"rq_queue": "long",
 		"description": "Where poison jobs rest until somebody replays or discards them.",
 	},
