@@ -1,9 +1,9 @@
-"""Duties that repair what was lost: leases, rings, children. Bounded, and safe to run twice at once."""
+"""Duties that repair what was lost: leases, rings, children, alerts. Bounded, and safe to run twice."""
 
 from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import bell, claim, database, dependents, lost, promote, routes, statements
+from dartwing_jobs.engine import alerts, bell, claim, database, dependents, lost, promote, routes, statements
 
 BATCH = 100
 
@@ -12,6 +12,7 @@ def sweep() -> None:
 	"""Every minute, from the scheduler."""
 	reap_expired()
 	dependents.follow_left_behind()
+	alerts.call_for_recent()
 	ring_for_waiting()
 
 
