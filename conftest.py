@@ -17,6 +17,7 @@ def pytest_collection_modifyitems(items):
 def site():
 	frappe.init(os.environ["SITE"])
 	frappe.connect()
+	_switch_alerts_off()
 	yield os.environ["SITE"]
 	frappe.destroy()
 
@@ -35,6 +36,12 @@ def world(site):
 	world = make_world()
 	frappe.db.commit()
 	return world
+
+
+def _switch_alerts_off() -> None:
+	"""Hundreds of jobs die in this suite; only the tests of alerts want to be told."""
+	frappe.db.set_value("Job Type", "dartwing_alert", "is_enabled", 0)
+	frappe.db.commit()
 
 
 def _reset() -> None:

@@ -34,6 +34,11 @@ def parse(value) -> datetime | None:
 		return None
 
 
+def rfc3339(moment: datetime | None) -> str | None:
+	"""A moment of site time as programs read it, with its offset."""
+	return moment and moment.replace(tzinfo=ZoneInfo(get_system_timezone())).isoformat()
+
+
 def as_site_time(moment: datetime) -> datetime:
 	if moment.tzinfo is None:
 		return moment

@@ -44,8 +44,11 @@ has_permission = {
 
 scheduler_events = {
 	"cron": {"* * * * *": ["dartwing_jobs.engine.sweep.sweep"]},
+	"hourly": ["dartwing_jobs.engine.alerts.call_for_all"],
 	"hourly_long": ["dartwing_jobs.engine.retention.clean_up"],
 }
+
+dartwing_job_handlers = ["dartwing_jobs.engine.alerts.tell"]
 
 doc_events = {
 	"Address": {"validate": "dartwing_jobs.references.check_links"},

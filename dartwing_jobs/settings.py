@@ -41,6 +41,10 @@ def keeps_runs() -> bool:
 	return bool(_number("keep_runs"))
 
 
+def alert_webhook_url() -> str | None:
+	return frappe.get_cached_doc(DOCTYPE).get("alert_webhook_url") or None
+
+
 def _number(fieldname: str) -> int:
 	value = frappe.get_cached_doc(DOCTYPE).get(fieldname)
 	return _default(fieldname) if value is None else cint(value)

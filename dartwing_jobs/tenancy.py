@@ -1,5 +1,7 @@
 """Who may see and do what: the one place that knows organizations, owners and roles."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 
 import frappe
@@ -66,7 +68,23 @@ def has_permission(doc, ptype: str = "read", user: str | None = None, debug: boo
 
 def may_submit_as(owner_user: str, user: str) -> bool:
 	"""A job runs with its owner's rights: nobody submits in another's name but a System Manager."""
-	return owner_user == user or is_unrestricted(user)
+	granted = getattr(frappe.local, "dartwing_owner_of_replay", None)
+	return owner_user in (user, granted) or is_unrestricted(user)
+
+
+@contextmanager
+def replaying_for(owner_user: str) -> Iterator[None]:
+	"""Inside, a job may be submitted in its owner's name: only for what they have submitted, unchanged."""
+	frappe.local.dartwing_owner_of_replay = owner_user
+	try:
+		yield
+	finally:
+		frappe.local.dartwing_owner_of_replay = None
+
+
+def admins_of(organization: str) -> list[str]:
+	"""Who is to be told what happens in an organization: its admins, or else the System Managers."""
+	return _enabled_users(ADMIN_ROLE, organization) or _enabled_users("System Manager")
 
 
 def may_act_on(job, user: str) -> bool:
@@ -143,6 +161,18 @@ def check_same_organization(doc, fieldname: str) -> None:
 	if organization == doc.organization or (not organization and field.options in SHARED_DOCTYPES):
 		return
 	frappe.throw(_("Could not find {0}").format(f"{_(field.label)}: {name}"), frappe.LinkValidationError)
+
+
+def _enabled_users(role: str, organization: str | None = None) -> list[str]:
+	member = """ and exists (select 1 from `tabUser Permission` where `user` = `tabUser`.name and allow = %s
+		and for_value = %s and (applicable_for is null or applicable_for in ('', 'Background Job')))"""
+	rows = statements.fetch(
+		f"""select name from `tabUser` where enabled = 1 and exists (select 1 from `tabHas Role`
+		where parenttype = 'User' and parent = `tabUser`.name and role = %s)
+		{member if organization else ""} order by name""",
+		(role, ORGANIZATION, organization) if organization else (role,),
+	)
+	return [row.name for row in rows]
 
 
 def _rows_of_organizations(doctype: str, organizations: list[str]) -> str:

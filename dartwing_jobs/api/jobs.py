@@ -37,6 +37,7 @@ SHOWN = (
 	"traceparent",
 	"actor_type",
 	"actor_id",
+	"origin_queue",
 	"created_at",
 	"scheduled_for",
 	"started_at",

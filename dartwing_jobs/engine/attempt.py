@@ -34,12 +34,15 @@ Then = Callable[[], "Attempt | None"]
 class Attempt:
 	"""What is known about an attempt while it runs."""
 
-	def __init__(self, job, job_type, lease_token: str, run_name: str, started: datetime, watchdog=None):
+	def __init__(
+		self, job, job_type, lease_token: str, run_name: str, started: datetime, worker: str, watchdog=None
+	):
 		self.job, self.job_at_start = job, dict(job)
 		self.job_type = job_type
 		self.lease_token = lease_token
 		self.run_name = run_name
 		self.started = started
+		self.worker = worker
 		self.watchdog = watchdog
 		self.context = JobContext(job, lease_token, watchdog)
 		self.refusal: str | None = None  # why it may not run after all
@@ -80,8 +83,9 @@ def start(job, lease_seconds: float, facts: Facts, watchdog=None) -> Attempt:
 	columns |= {"next_retry_at": None, **held}
 	locked = LeaseLost(f"{job.name} was locked, and is no longer {job.status}")
 	transitions.apply(job, states.RUNNING, now=now, by=job.owner_user, or_raise=locked, **columns)
-	run_name = runs.begin(job, now, worker_name())
-	attempt = Attempt(job, facts.type_of(job), held["lease_token"], run_name, now, watchdog)
+	worker = worker_name()
+	run_name = runs.begin(job, now, worker)
+	attempt = Attempt(job, facts.type_of(job), held["lease_token"], run_name, now, worker, watchdog)
 	attempt.refusal = facts.refusal(job)
 	return attempt
 

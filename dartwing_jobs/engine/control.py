@@ -1,19 +1,33 @@
 """What people do to a job: cancel it, run it now, try it again."""
 
+import json
+
 import frappe
 from frappe import _
 
-from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import bell, database, dependents, log, order, states, transitions
+from dartwing_jobs import clock, differences, tenancy
+from dartwing_jobs.engine import (
+	bell,
+	burials,
+	database,
+	dependents,
+	log,
+	order,
+	statements,
+	states,
+	transitions,
+)
 from dartwing_jobs.engine.submit import submit
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.parameters import load
 
 CANCEL_REQUESTED = "job.cancel_requested"
+REPLAYED = "job.replayed"
 
 
 def cancel(job_name: str, reason: str | None = None) -> str:
 	"""Cancels a waiting job, or asks a running one to stop at its next checkpoint; says which."""
-	job = _job_to_act_on(job_name)
+	job = job_to_act_on(job_name)
 	user = frappe.session.user
 	if job.status in states.WAITING:
 		columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
@@ -28,7 +42,7 @@ def cancel(job_name: str, reason: str | None = None) -> str:
 
 def run_now(job_name: str) -> None:
 	"""Lets a delayed job, or one that waits for its next attempt, run at once."""
-	job = _job_to_act_on(job_name)
+	job = job_to_act_on(job_name)
 	if job.status not in states.WAITING or job.run_at is None:
 		frappe.throw(_("Job {0} does not wait for a time.").format(job_name), InvalidJobError)
 	row = frappe.qb.DocType("Background Job")
@@ -39,28 +53,55 @@ def run_now(job_name: str) -> None:
 
 def retry(job_name: str):
 	"""Submits a dead or canceled job again, as a new one that knows which it is a retry of."""
-	job = _job_to_act_on(job_name)
+	job = job_to_act_on(job_name)
 	if job.status not in (states.DEAD_LETTER, states.CANCELED):
 		frappe.throw(
 			_("Job {0} is {1}; only what has failed can be retried.").format(job_name, job.status),
 			InvalidJobError,
 		)
-	return submit(
+	with transitions.both_or_neither():
+		return submit_again(job, frappe.session.user)
+
+
+def submit_again(job, owner_user: str, parameters: dict | str | None = None, reason: str | None = None):
+	"""A new job like an old one, or with other parameters; the logs of both say so. Returns the new one."""
+	given = job.input_parameters if parameters is None else parameters
+	new = submit(
 		job.job_type,
-		job.input_parameters,
+		given,
 		job.organization,
 		priority=job.priority,
 		timeout_seconds=job.timeout_seconds,
 		max_retries=job.max_retries,
-		job_queue=job.job_queue,
+		owner_user=owner_user,
+		job_queue=burials.origin_of(job),
 		project_id=job.project_id,
 		correlation_id=job.correlation_id,
 		retry_of=job.name,
 		must_submit=True,
 	)
+	_tell_of_replay(job, new, reason)
+	return new
 
 
-def _job_to_act_on(job_name: str):
+def _tell_of_replay(old, new, reason: str | None) -> None:
+	"""Who did it, and what they changed: on the old job's log, and on the first row of the new one's."""
+	user, now = frappe.session.user, clock.now()
+	changed = differences.between(load(old.input_parameters), load(new.input_parameters))
+	told = {"by": user, "reason": reason, "difference": changed}
+	first = json.dumps({"replay_of": old.name, **told})
+	values = (first, f"Replay of {old.name}", new.name, states.CREATION.event)
+	statements.execute(
+		"""update `tabJob Execution Log` set details = %s, message = %s
+		where background_job = %s and event = %s""",
+		values,
+	)
+	details = {"replayed_as": new.name, **told}
+	log.write(old, REPLAYED, old.status, old.status, now=now, actor=user, message=reason, details=details)
+
+
+def job_to_act_on(job_name: str):
+	"""A job that is there for this user; the same words for one that is not, whether it exists or not."""
 	job = frappe.db.get_value("Background Job", job_name, "*", as_dict=True)
 	if job is None or not tenancy.may_act_on(job, frappe.session.user):
 		frappe.throw(_("Job {0} was not found.").format(job_name), frappe.DoesNotExistError)

@@ -1,5 +1,6 @@
 """Writes the rows of Job Execution Log: the story of a job, append-only."""
 
+import json
 from datetime import datetime
 
 import frappe
@@ -20,9 +21,9 @@ FROM_THE_JOB = (
 ROWS_AT_ONCE = 1000
 
 
-def write(job, event: str, from_status: str | None, to_status: str, **details) -> None:
-	"""Adds one row in the caller's transaction; `details` as for `row`."""
-	insert_rows([row(job, event, from_status, to_status, **details)])
+def write(job, event: str, from_status: str | None, to_status: str, **told) -> None:
+	"""Adds one row in the caller's transaction; the rest as for `row`."""
+	insert_rows([row(job, event, from_status, to_status, **told)])
 
 
 def row(
@@ -36,6 +37,7 @@ def row(
 	message: str | None = None,
 	by: str | None = None,
 	changes: dict | None = None,
+	details: dict | None = None,
 ) -> dict:
 	"""The columns of a row; `job` is a document or a row, `changes` what a move set, `by` who does it."""
 	changes, by = changes or {}, by or frappe.session.user
@@ -49,6 +51,7 @@ def row(
 		timestamp=now,
 		actor=actor,
 		message=message,
+		details=json.dumps(details, default=str) if details else None,
 		attempt=changes.get("attempt", job.get("attempt")) or 0,
 		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
 	)

@@ -25,14 +25,14 @@ def _record(job_name: str, lease_token: str, outcome, error: BaseException) -> b
 	if job is None or job.status != states.RUNNING:
 		return False
 	run = _running_run(job_name)
-	attempt = Attempt(job, job_types.read(job.job_type), lease_token, run.name, run.started_at)
+	attempt = Attempt(job, job_types.read(job.job_type), lease_token, run.name, run.started_at, run.worker)
 	outcome(attempt, error, str(error), clock.now())
 	return True
 
 
 def _running_run(job_name: str):
 	(run,) = statements.fetch(
-		"""select name, started_at from `tabJob Run`
+		"""select name, started_at, worker from `tabJob Run`
 		where background_job = %s and status = 'Running' order by attempt desc limit 1""",
 		(job_name,),
 	)

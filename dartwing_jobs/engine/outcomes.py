@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from dartwing_jobs.engine import (
 	bell,
+	burials,
 	classification,
 	database,
 	dependents,
@@ -46,9 +47,8 @@ def failed(attempt, error: BaseException, traceback: str, now: datetime) -> None
 		return
 	told = runs.message_of(error)
 	columns = {"error_message": told, "error_type": PERMANENT, **attempt.last_report(), **attempt.cost()}
-	attempt.move(states.DEAD_LETTER, now, told, **columns, **ENDED)
+	_bury(attempt, now, told, runs.class_of(error), **columns)
 	attempt.end_run(runs.FAILED, now, **runs.error_columns(error, PERMANENT, traceback))
-	dependents.settle(attempt.job.name, states.DEAD_LETTER)
 
 
 def timed_out(attempt, error: BaseException, traceback: str, now: datetime) -> None:
@@ -75,9 +75,16 @@ def handed_back(attempt, reason: str, now: datetime) -> None:
 def skipped(attempt, reason: str, now: datetime) -> None:
 	"""What the job needs is gone (organization, user, type, permission): it never runs."""
 	columns = {"error_message": reason, "error_type": PERMANENT}
-	attempt.move(states.DEAD_LETTER, now, reason, **columns, **ENDED)
+	_bury(attempt, now, reason, None, **columns)
 	attempt.end_run(runs.SKIPPED, now, **columns)
-	dependents.settle(attempt.job.name, states.DEAD_LETTER)
+
+
+def _bury(attempt, now: datetime, told: str, error_class: str | None, **columns) -> None:
+	"""An error that will not go away."""
+	details = burials.context(attempt, told, error_class)
+	place = burials.resting_place(attempt.job)
+	attempt.move(states.DEAD_LETTER, now, told, details=details, **place, **columns, **ENDED)
+	_follow_up_burial(attempt.job)
 
 
 def _retry_or_bury(attempt, status: str, error: BaseException, traceback: str, now: datetime) -> None:
@@ -88,8 +95,20 @@ def _retry_or_bury(attempt, status: str, error: BaseException, traceback: str, n
 	if job.retry_count < job.max_retries:
 		_retry(attempt, error, now + TICK)
 	else:
-		transitions.apply(job, states.DEAD_LETTER, message=EXHAUSTED, now=now + TICK, **ENDED)
-		dependents.settle(job.name, states.DEAD_LETTER)
+		_bury_exhausted(attempt, told, runs.class_of(error), now + TICK)
+
+
+def _bury_exhausted(attempt, told: str, error_class: str, now: datetime) -> None:
+	"""The last of its attempts has just failed."""
+	job, details = attempt.job, burials.context(attempt, told, error_class)
+	columns = {**burials.resting_place(job), **ENDED}
+	transitions.apply(job, states.DEAD_LETTER, message=EXHAUSTED, details=details, now=now, **columns)
+	_follow_up_burial(job)
+
+
+def _follow_up_burial(job) -> None:
+	dependents.settle(job.name, states.DEAD_LETTER)
+	burials.alert_after_commit(job)
 
 
 def _retry(attempt, error: BaseException, now: datetime) -> None:

@@ -4,7 +4,7 @@ import frappe
 from frappe import _
 
 from dartwing_jobs.engine import policies
-from dartwing_jobs.engine.queues import CRITICAL_QUEUE, DEAD_LETTER_QUEUE, STANDARD_QUEUE_NAMES
+from dartwing_jobs.engine.queues import CRITICAL_QUEUE, DEAD_LETTERS, STANDARD_QUEUE_NAMES
 from dartwing_jobs.errors import InvalidJobError
 
 
@@ -20,7 +20,7 @@ def check(job_queue: str, job_type) -> None:
 
 
 def _is_open(job_queue: str, job_type) -> bool:
-	if job_queue == DEAD_LETTER_QUEUE:
+	if job_queue == DEAD_LETTERS:
 		return False
 	if job_queue not in STANDARD_QUEUE_NAMES or job_queue == CRITICAL_QUEUE:
 		return True

@@ -1,7 +1,7 @@
 """The seven standard queues, as they are made when a site lacks them."""
 
 CRITICAL_QUEUE = "q:critical"
-DEAD_LETTER_QUEUE = "q:deadletter"
+DEAD_LETTERS = "q:deadletter"
 STANDARD_QUEUES = (
 	{
 		"queue_name": CRITICAL_QUEUE,
@@ -41,7 +41,7 @@ STANDARD_QUEUES = (
 		"description": "Scheduled housekeeping.",
 	},
 	{
-		"queue_name": DEAD_LETTER_QUEUE,
+		"queue_name": DEAD_LETTERS,
 		"rq_queue": "long",
 		"description": "Where poison jobs rest until somebody replays or discards them.",
 	},

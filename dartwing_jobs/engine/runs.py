@@ -53,7 +53,7 @@ def last_output(job_name: str):
 
 
 def error_columns(error: BaseException, error_type: str, traceback: str) -> dict:
-	error_class = f"{type(error).__module__}.{type(error).__qualname__}"[:140]
+	error_class = class_of(error)
 	told = {"type": error_type, "class": error_class, "message": message_of(error)}
 	return {
 		"error_type": error_type,
@@ -62,6 +62,10 @@ def error_columns(error: BaseException, error_type: str, traceback: str) -> dict
 		"error": json.dumps(told),
 		"traceback": sanitize.text(traceback)[-TRACEBACK_LENGTH:],
 	}
+
+
+def class_of(error: BaseException) -> str:
+	return f"{type(error).__module__}.{type(error).__qualname__}"[:140]
 
 
 def message_of(error: BaseException) -> str:

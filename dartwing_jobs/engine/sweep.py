@@ -1,9 +1,20 @@
-"""Duties that repair what was lost: leases, rings, children. Bounded, and safe to run twice at once."""
+"""Duties that repair what was lost: leases, rings, children, alerts. Bounded, and safe to run twice."""
 
 from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import bell, claim, database, dependents, holds, lost, promote, routes, statements
+from dartwing_jobs.engine import (
+	alerts,
+	bell,
+	claim,
+	database,
+	dependents,
+	holds,
+	lost,
+	promote,
+	routes,
+	statements,
+)
 from dartwing_jobs.engine.facts import Facts
 
 BATCH = 100
@@ -15,6 +26,7 @@ def sweep() -> None:
 	dependents.follow_left_behind()
 	for job_queues in routes.by_rq_queue().values():
 		holds.release_what_may_run(job_queues, Facts())
+	alerts.call_for_recent()
 	ring_for_waiting()
 
 

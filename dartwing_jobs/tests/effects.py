@@ -28,5 +28,5 @@ def left_by(job_name: str) -> list[str]:
 
 def left_in(queue: str) -> int:
 	"""How many effects the jobs of a queue have left."""
-	query = f"select count(*) from {TABLE} join `tabBackground Job` on name = job where job_queue = %s"
-	return frappe.db.sql(query, (queue,))[0][0]
+	query = f"select count(*) from {TABLE} join `tabBackground Job` on name = job"
+	return frappe.db.sql(f"{query} where job_queue = %s or origin_queue = %s", (queue, queue))[0][0]

@@ -25,7 +25,8 @@ def queue(site):
 	frappe.db.commit()
 	yield name
 	frappe.db.rollback()
-	frappe.db.delete("Background Job", {"job_queue": name})
+	for column in ("job_queue", "origin_queue"):
+		frappe.db.delete("Background Job", {column: name})
 	frappe.db.commit()
 
 

@@ -220,5 +220,5 @@ def test_migrating_and_installing_an_app_sync(hook, door):
 
 
 def test_the_samples_bring_no_types():
-	"""A production site gets sample_job, as the fixture says, and no other type that nobody asked for."""
-	assert handlers.HOOK not in vars(hooks)
+	"""A production site gets sample_job, as the fixture says, the engine's alerts, and nothing else."""
+	assert vars(hooks)[handlers.HOOK] == ["dartwing_jobs.engine.alerts.tell"]

@@ -22,6 +22,7 @@ from dartwing_jobs.tests.workers import (
 	children_of,
 	horse_of,
 	is_alive,
+	jobs_of,
 	make_queue,
 	retire_queue,
 	stop_worker,
@@ -77,7 +78,7 @@ def lonely_queue(site):
 
 
 def assert_all_ended(queue: str) -> None:
-	jobs = frappe.get_all("Background Job", filters={"job_queue": queue}, pluck="name")
+	jobs = jobs_of(queue)
 	assert jobs
 	assert _count(queue, status=["in", list(states.TERMINAL)]) == len(jobs)
 	assert _count(queue, lease_token=None, run_at=None, claim_key=0) == len(jobs)
@@ -344,7 +345,7 @@ def _set_times(times: dict) -> dict:
 
 
 def _count(queue: str, **filters) -> int:
-	return frappe.db.count("Background Job", {"job_queue": queue, **filters})
+	return frappe.db.count("Background Job", {"name": ["in", jobs_of(queue)], **filters})
 
 
 def _runs(job_name: str) -> int:

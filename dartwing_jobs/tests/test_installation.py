@@ -65,6 +65,7 @@ def test_uninstall_and_install_again(round_trip):
 	assert "dartwing_jobs" in frappe.get_installed_apps()
 	assert frappe.db.count("Job Queue") == 7
 	assert frappe.db.exists("Job Type", "sample_job")
+	assert frappe.db.exists("Job Type", "dartwing_alert")
 	assert frappe.db.get_single_value("Job Engine Settings", "online") == 1
 	organization = frappe.get_doc(
 		{"doctype": "Organization", "organization_name": f"Again {round_trip}"}

@@ -17,6 +17,7 @@ from dartwing_jobs.tests.world import make_job, make_job_type, stored_status
 COMMAND = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "worker", "--queue", "short"]
 # how often a waiting test sweeps: the scheduler would do it every minute
 SWEEP_SECONDS = 3
+COLUMNS_OF_QUEUES = ("job_queue", "origin_queue")
 # what all workers print: nobody reads it unless a test waits in vain
 OUTPUT = tempfile.TemporaryFile("a+b")  # noqa: SIM115 it is open as long as this process
 
@@ -80,6 +81,12 @@ def retire_queue(name: str) -> None:
 	frappe.db.rollback()
 	frappe.db.set_value("Job Queue", name, "paused", 1)
 	frappe.db.commit()
+
+
+def jobs_of(queue: str) -> list[str]:
+	"""All jobs that were submitted to a queue; dead letters remember it."""
+	found = [frappe.get_all("Background Job", {column: queue}, pluck="name") for column in COLUMNS_OF_QUEUES]
+	return [name for names in found for name in names]
 
 
 def submit(organization: str, queue: str, handler: str, parameters: dict | None = None, **fields) -> str:

@@ -3,6 +3,7 @@
 import datetime
 import re
 from contextlib import suppress
+from urllib.parse import quote, urljoin, urlsplit
 from zoneinfo import ZoneInfo
 
 import frappe
@@ -71,6 +72,16 @@ def get_datetime(datetime_str=None) -> datetime.datetime | None:
 		is_day = not isinstance(datetime_str, datetime.datetime)
 		return datetime.datetime.combine(datetime_str, datetime.time()) if is_day else datetime_str
 	return parser.parse(datetime_str) if datetime_str and not datetime_str.startswith("0000-00-00") else None
+
+
+def get_url(uri: str) -> str:
+	host, port = frappe.conf.host_name or f"http://{frappe.local.site}", frappe.conf.webserver_port
+	return urljoin(host if urlsplit(host).port or not port else f"{host}:{port}", uri)
+
+
+def get_url_to_form(doctype: str, name: str) -> str:
+	slug, quoted = doctype.lower().replace(" ", "-"), quote(name, safe="~@#$&()*!+=:;,.?/'")
+	return get_url(f"/app/{slug}/{quoted}")
 
 
 def sanitize_html(text):

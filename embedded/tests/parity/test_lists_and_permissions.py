@@ -191,3 +191,16 @@ def test_permission_error_codes():
 	assert frappe.AuthenticationError.http_status_code == 401
 	assert frappe.RateLimitExceededError.http_status_code == 429
 	assert not hasattr(frappe.QueryDeadlockError, "http_status_code")
+
+
+def test_people_list_what_they_were_told_and_nothing_else():
+	for user in (ALICE, BOB):
+		link = {"document_type": "User", "document_name": user, "from_user": "Administrator"}
+		values = {"for_user": user, "type": "Alert", "subject": f"Hello {user}", **link}
+		frappe.get_doc({"doctype": "Notification Log", **values}).insert(ignore_permissions=True)
+	frappe.set_user(ALICE)
+	told = frappe.get_list(
+		"Notification Log", {"type": "Alert"}, ["for_user", "subject", "read", "document_name"]
+	)
+	assert told == [{"for_user": ALICE, "subject": f"Hello {ALICE}", "read": 0, "document_name": ALICE}]
+	assert not frappe.has_permission("Notification Log", "write")

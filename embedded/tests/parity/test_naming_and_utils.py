@@ -6,7 +6,7 @@ import re
 import frappe
 import pytest
 from frappe.model.naming import make_autoname, parse_naming_series
-from frappe.utils import cint, cstr, flt, get_datetime, getdate, now, now_datetime
+from frappe.utils import cint, cstr, flt, get_datetime, get_url_to_form, getdate, now, now_datetime
 from parity_site import SERIES, THING, clean, doctypes, thing
 
 __all__ = ["clean", "doctypes"]
@@ -165,3 +165,23 @@ def test_users_are_named_by_their_email():
 	assert user.user_type == "Website User"
 	with pytest.raises(frappe.ValidationError):
 		frappe.get_doc(doctype="User", email="not an email", first_name="x", send_welcome_email=0).insert()
+
+
+@pytest.mark.parametrize(
+	("config", "expected"),
+	[
+		({"host_name": "https://a.example"}, "https://a.example/app/user-permission/A%20B/1%25"),
+		(
+			{"host_name": "https://a.example:81", "webserver_port": 8000},
+			"https://a.example:81/app/user-permission/A%20B/1%25",
+		),
+		(
+			{"host_name": "http://a.example", "webserver_port": 8000},
+			"http://a.example:8000/app/user-permission/A%20B/1%25",
+		),
+	],
+)
+def test_addresses_of_forms(monkeypatch, config, expected):
+	for key in ("host_name", "hostname", "http_port", "webserver_port", "restart_supervisor_on_update"):
+		monkeypatch.setitem(frappe.conf, key, config.get(key))
+	assert get_url_to_form("User Permission", "A B/1%") == expected

@@ -1,9 +1,13 @@
 """Job Engine Settings: how the engine behaves on this site. `dartwing_jobs.settings` reads it."""
 
+from urllib.parse import urlsplit
+
 import frappe
 from frappe import _
 
+from dartwing_jobs import settings
 from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine.alerts import SECRET
 from dartwing_jobs.errors import InvalidJobError
 
 # below this no real job could be submitted; above, MariaDB's default packet size is near
@@ -17,6 +21,7 @@ class JobEngineSettings(JobsDocument):
 	def validate(self):
 		self.fill_in()
 		self.check_limits()
+		self.check_webhook()
 
 	def fill_in(self) -> None:
 		"""A field that is newer than what was saved has no value, which would be stored as zero."""
@@ -33,3 +38,23 @@ class JobEngineSettings(JobsDocument):
 		if 0 < int(self.lease_seconds) < SHORTEST_LEASE_SECONDS:
 			message = _("A lease must last at least {0} seconds.")
 			frappe.throw(message.format(SHORTEST_LEASE_SECONDS), InvalidJobError)
+
+	def check_webhook(self) -> None:
+		if not self.alert_webhook_url or self.alert_webhook_url == settings.alert_webhook_url():
+			return  # the gate must open and close whatever has become of the secret
+		if not _is_web_address(self.alert_webhook_url):
+			message = _("{0} must be an address that begins with http:// or https://, not {1}.")
+			label = _(self.meta.get_label("alert_webhook_url"))
+			frappe.throw(message.format(label, self.alert_webhook_url), InvalidJobError)
+		if not frappe.conf.get(SECRET):
+			message = _("Alerts are signed: set {0} in the site's config before you name a webhook.")
+			frappe.throw(message.format(SECRET), InvalidJobError)
+
+
+def _is_web_address(address: str) -> bool:
+	try:
+		parts = urlsplit(address)
+		is_whole = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+		return is_whole and not parts.username  # a password has no place in a setting
+	except ValueError:  # brackets without an end, a port that is no number
+		return False

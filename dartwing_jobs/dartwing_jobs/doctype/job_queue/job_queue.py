@@ -26,6 +26,7 @@ class JobQueue(JobsDocument):
 		if self.name in STANDARD_QUEUE_NAMES:
 			frappe.throw(_("{0} is a standard queue; pause it instead.").format(self.name), InvalidJobError)
 		# ours to check: Background Job is exempt from Frappe's link check, which knows no single links
-		if job := frappe.db.get_value("Background Job", {"job_queue": self.name}, "name"):
-			message = _("Queue {0} cannot be deleted: job {1} refers to it.").format(self.name, job)
-			frappe.throw(message, frappe.LinkExistsError)
+		for column in ("job_queue", "origin_queue"):
+			if job := frappe.db.get_value("Background Job", {column: self.name}, "name"):
+				message = _("Queue {0} cannot be deleted: job {1} refers to it.").format(self.name, job)
+				frappe.throw(message, frappe.LinkExistsError)
