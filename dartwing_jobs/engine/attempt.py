@@ -19,6 +19,7 @@ from dartwing_jobs.engine import (
 	runs,
 	statements,
 	states,
+	tracing,
 	transitions,
 )
 from dartwing_jobs.engine.context import JobContext, Snooze
@@ -45,7 +46,14 @@ class Attempt:
 		# after a signal that tore a query in two, nothing in this process is to be trusted
 		self.is_poisoned = False
 
-	def move(self, to_status: str, now: datetime, message: str | None = None, **columns) -> None:
+	def move(
+		self,
+		to_status: str,
+		now: datetime,
+		message: str | None = None,
+		error: BaseException | None = None,
+		**columns,
+	) -> None:
 		"""Moves the job if this attempt still holds it; otherwise nothing that it did may be kept."""
 		transitions.apply(
 			self.job,
@@ -55,6 +63,10 @@ class Attempt:
 			by=self.job.owner_user,
 			guard={"lease_token": self.lease_token},
 			or_raise=LeaseLost(f"{self.job.name} is no longer ours"),
+			told={
+				"error_class": runs.class_of(error) if error else None,
+				"duration_seconds": runs.duration(self.started, now),
+			},
 			**columns,
 		)
 
@@ -121,7 +133,7 @@ def call_handler(attempt: Attempt):
 	job_hooks.call("before_job", **around)
 	result = None
 	try:
-		with deadline(attempt.job.timeout_seconds):
+		with tracing.running(attempt.job), deadline(attempt.job.timeout_seconds):
 			result = handler(given, attempt.context)
 	finally:
 		job_hooks.call("after_job", **around, result=result)

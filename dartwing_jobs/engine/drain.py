@@ -8,7 +8,7 @@ import frappe
 
 from dartwing_jobs import settings
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import bell, claim, database, fresh, job_types, promote, routes, sweep
+from dartwing_jobs.engine import bell, claim, database, fresh, job_types, promote, routes, sweep, tracing
 from dartwing_jobs.engine.claim import LOW_TURN, Turns
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.watchdog import STOP, WANTED, YIELD, Watchdog
@@ -29,6 +29,7 @@ def answer(rq_queue: str) -> None:
 		Drain(rq_queue, watchdog).run()
 	finally:
 		watchdog.stop()
+		tracing.flush()
 
 
 def drain(job_queues: list[str]) -> int:

@@ -1,10 +1,11 @@
 """Writes the rows of Job Execution Log: the story of a job, append-only."""
 
+import json
 from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import naming, rows, statements
+from dartwing_jobs.engine import counters, journal, naming, rows, statements
 
 # what each row takes over from its job, so that it can be read alone
 FROM_THE_JOB = (
@@ -16,6 +17,16 @@ FROM_THE_JOB = (
 	"actor_id",
 	"request_id",
 	"correlation_id",
+)
+# what else belongs to a job's story: told when it is born with it, or when a move sets it
+DETAILS = (
+	"retry_of",
+	"job_template",
+	"job_schedule",
+	"origin_queue",
+	"next_retry_at",
+	"output_reference",
+	"cost_cents",
 )
 ROWS_AT_ONCE = 1000
 
@@ -36,8 +47,13 @@ def row(
 	message: str | None = None,
 	by: str | None = None,
 	changes: dict | None = None,
+	error_class: str | None = None,
+	duration_seconds: float | None = None,
 ) -> dict:
-	"""The columns of a row; `job` is a document or a row, `changes` what a move set, `by` who does it."""
+	"""The columns of a row; `job` is a document or a row, `changes` what a move set, `by` who does it.
+
+	`duration_seconds` is the attempt's, on a row that ends one.
+	"""
 	changes, by = changes or {}, by or frappe.session.user
 	own = rows.new(
 		by,
@@ -51,6 +67,11 @@ def row(
 		message=message,
 		attempt=changes.get("attempt", job.get("attempt")) or 0,
 		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
+		job_queue=changes.get("job_queue", job.get("job_queue")),
+		details=_details(changes if from_status else job),
+		error_class=error_class,
+		duration_seconds=duration_seconds or 0.0,
+		uncounted=1 if event in counters.COUNTED else 0,
 	)
 	return own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB}
 
@@ -64,3 +85,10 @@ def insert_rows(events: list[dict]) -> None:
 	"""Many rows in a few statements."""
 	for start in range(0, len(events), ROWS_AT_ONCE):
 		statements.insert_last("Job Execution Log", events[start : start + ROWS_AT_ONCE])
+	journal.tell_after_commit(events)
+
+
+def _details(source) -> str | None:
+	"""Most moves have nothing to add."""
+	told = {field: value for field in DETAILS if (value := source.get(field))}
+	return json.dumps(told, default=str) if told else None

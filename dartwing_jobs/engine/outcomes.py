@@ -46,7 +46,7 @@ def failed(attempt, error: BaseException, traceback: str, now: datetime) -> None
 		return
 	told = runs.message_of(error)
 	columns = {"error_message": told, "error_type": PERMANENT, **attempt.last_report(), **attempt.cost()}
-	attempt.move(states.DEAD_LETTER, now, told, **columns, **ENDED)
+	attempt.move(states.DEAD_LETTER, now, told, error, **columns, **ENDED)
 	attempt.end_run(runs.FAILED, now, **runs.error_columns(error, PERMANENT, traceback))
 	dependents.settle(attempt.job.name, states.DEAD_LETTER)
 
@@ -83,12 +83,13 @@ def skipped(attempt, reason: str, now: datetime) -> None:
 def _retry_or_bury(attempt, status: str, error: BaseException, traceback: str, now: datetime) -> None:
 	job, told = attempt.job, runs.message_of(error)
 	columns = {"error_message": told, "error_type": TRANSIENT, **attempt.last_report(), **attempt.cost()}
-	attempt.move(status, now, told, **columns, **RELEASED)
+	attempt.move(status, now, told, error, **columns, **RELEASED)
 	attempt.end_run(runs.FAILED, now, **runs.error_columns(error, TRANSIENT, traceback))
 	if job.retry_count < job.max_retries:
 		_retry(attempt, error, now + TICK)
 	else:
-		transitions.apply(job, states.DEAD_LETTER, message=EXHAUSTED, now=now + TICK, **ENDED)
+		told = {"error_class": runs.class_of(error)}
+		transitions.apply(job, states.DEAD_LETTER, message=EXHAUSTED, now=now + TICK, told=told, **ENDED)
 		dependents.settle(job.name, states.DEAD_LETTER)
 
 

@@ -36,13 +36,13 @@ def end(name: str, status: str, started: datetime, now: datetime, **columns) -> 
 		"status": status,
 		"finished_at": now,
 		"modified": now,
-		"duration_seconds": max(0.0, (now - started).total_seconds()),
+		"duration_seconds": duration(started, now),
 	}
 	statements.update_later("Job Run", name, columns)
 
 
 def error_columns(error: BaseException, error_type: str, traceback: str) -> dict:
-	error_class = f"{type(error).__module__}.{type(error).__qualname__}"[:140]
+	error_class = class_of(error)
 	told = {"type": error_type, "class": error_class, "message": message_of(error)}
 	return {
 		"error_type": error_type,
@@ -51,6 +51,15 @@ def error_columns(error: BaseException, error_type: str, traceback: str) -> dict
 		"error": json.dumps(told),
 		"traceback": sanitize.text(traceback)[-TRACEBACK_LENGTH:],
 	}
+
+
+def duration(started: datetime, now: datetime) -> float:
+	"""The attempt's, in seconds; the clocks of two machines may differ a little."""
+	return max(0.0, (now - started).total_seconds())
+
+
+def class_of(error: BaseException) -> str:
+	return f"{type(error).__module__}.{type(error).__qualname__}"[:140]
 
 
 def message_of(error: BaseException) -> str:

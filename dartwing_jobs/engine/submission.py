@@ -10,7 +10,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import policies, priorities, statements
+from dartwing_jobs.engine import policies, priorities, statements, tracing
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
@@ -41,6 +41,7 @@ def fill_in(job, job_type) -> None:
 	job.job_queue = job.job_queue or job_type.job_queue or policies.category_of(job_type).job_queue
 	job.job_id = job.job_id or str(uuid.uuid4())
 	job.actor_id = job.actor_id or job.owner_user
+	job.traceparent = job.traceparent or tracing.current_traceparent()
 	job.created_at = clock.now()
 
 

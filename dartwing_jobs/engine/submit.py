@@ -23,6 +23,7 @@ from dartwing_jobs.engine import (
 	statements,
 	states,
 	submission,
+	tracing,
 )
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.engine.order import Places
@@ -60,7 +61,7 @@ def submit(
 	job_type: str, parameters: dict | str | None = None, organization: str | None = None, **options
 ) -> Document:
 	"""Submits one job and returns it. It runs once the caller's transaction has been committed."""
-	with statements.in_one_go():
+	with tracing.submitting(job_type, options.get("traceparent")), statements.in_one_go():
 		job, its_type = _new_job(job_type, organization, options)
 		(submitted,) = _insert(job, _storable(its_type, [parameters]))
 	return frappe.get_doc({"doctype": DOCTYPE, **submitted})
@@ -70,7 +71,7 @@ def submit_many(
 	job_type: str, many_parameters: list[dict], organization: str | None = None, **options
 ) -> list[str]:
 	"""Submits a job for each set of parameters, with the same checks, in a few statements."""
-	with statements.in_one_go():
+	with tracing.submitting(job_type, options.get("traceparent")), statements.in_one_go():
 		job, its_type = _new_job(job_type, organization, options)
 		stored = _storable(its_type, many_parameters)
 		return [one.name for one in _insert(job, stored)] if stored else []
@@ -134,6 +135,7 @@ def _insert(first, stored_parameters: list[str | None]) -> list:
 	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored_parameters]
 	jobs[0].job_id = first.job_id
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
+	tracing.describe(first)
 	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)
 	for batch in _batches(jobs):

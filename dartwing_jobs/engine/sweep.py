@@ -3,9 +3,22 @@
 from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import bell, claim, database, dependents, lost, promote, routes, statements
+from dartwing_jobs.engine import (
+	bell,
+	claim,
+	counters,
+	database,
+	dependents,
+	gauges,
+	lost,
+	promote,
+	routes,
+	statements,
+)
 
 BATCH = 100
+# of its minute, what a sweep may spend on counting
+FOLD_SECONDS = 10
 
 
 def sweep() -> None:
@@ -13,6 +26,8 @@ def sweep() -> None:
 	reap_expired()
 	dependents.follow_left_behind()
 	ring_for_waiting()
+	database.own_transaction(gauges.note_sweep)()
+	counters.fold(FOLD_SECONDS)
 
 
 def reap_expired() -> int:

@@ -5,7 +5,17 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import database, frozen, log, naming, priorities, promote, states, submission
+from dartwing_jobs.engine import (
+	counters,
+	database,
+	frozen,
+	log,
+	naming,
+	priorities,
+	promote,
+	states,
+	submission,
+)
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
 
@@ -73,6 +83,7 @@ class BackgroundJob(JobsDocument):
 
 	def on_trash(self):
 		self.refuse_to_orphan()
+		counters.add_after_commit(counters.take([self.name]))
 		for doctype in ("Job Execution Log", "Job Run", "Job Step", "Job Idempotency Key"):
 			frappe.db.delete(doctype, {"background_job": self.name})
 
