@@ -7,10 +7,12 @@ import pytest
 
 from dartwing_jobs.tests.world import make_world
 
+# behind all others: what looks at the jobs that they left, then what takes the app away and brings it back
+LAST = ("test_story.py", "test_installation.py")
+
 
 def pytest_collection_modifyitems(items):
-	"""Last: the tests that take the app away and bring it back."""
-	items.sort(key=lambda item: item.path.name == "test_installation.py")
+	items.sort(key=lambda item: LAST.index(item.path.name) if item.path.name in LAST else -1)
 
 
 @pytest.fixture(scope="session", autouse=True)

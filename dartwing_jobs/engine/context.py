@@ -97,7 +97,8 @@ class JobContext:
 
 		own = frappe.db.get_value("Background Job", self.job_name, INHERITED, as_dict=True)
 		inherited = {"owner_user": self.owner_user, **own}
-		inherited["traceparent"] = tracing.current_traceparent() or own.traceparent
+		if tracing.current_traceparent():
+			del inherited["traceparent"]  # the submit's own span is nearer
 		return submit(job_type, parameters, self.organization, **(inherited | options))
 
 	def _commit(self) -> None:
