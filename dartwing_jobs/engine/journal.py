@@ -8,6 +8,7 @@ import fcntl
 import json
 import logging
 import os
+import re
 from functools import lru_cache
 
 import frappe
@@ -15,7 +16,7 @@ import frappe
 from dartwing_jobs.engine import sanitize
 
 FILE = "dartwing_jobs.json.log"
-DEFAULT_LEVEL = "WARNING"
+DEFAULT_LEVEL = logging.WARNING
 WENT_WRONG = frozenset({"job.failed", "job.timed_out", "job.deadlettered"})
 LARGEST_FILE = 20_000_000
 FILES_KEPT = 5
@@ -34,21 +35,39 @@ KEYS = {
 	"duration": "duration_seconds",
 	"error_class": "error_class",
 }
-# what people write
+# what people write; it takes other signs than these to tell a secret
 TEXTS = ("request_id", "correlation_id", "project_id", "message")
+HARMLESS = re.compile(r"[\w.@/+-]*")
+_encode = json.JSONEncoder(default=str, ensure_ascii=False).encode
 
 
 def tell_after_commit(log_rows: list[dict]) -> None:
 	"""Nothing is said of what is rolled back, and next to nothing is done for what nobody wants to read."""
-	lowest = _lowest_level(frappe.conf.get("dartwing_log_level") or DEFAULT_LEVEL)
+	lowest = lowest_level(frappe.conf.get("dartwing_log_level"))
 	if worth_telling := [row for row in log_rows if level_of(row) >= lowest]:
 		frappe.db.after_commit.add(lambda: tell(worth_telling))
 
 
 def tell(log_rows: list[dict]) -> None:
-	journal = _journal(os.path.abspath(frappe.local.site_path))
-	for row in log_rows:
-		journal.log(level_of(row), row["event"], extra={"row": row})
+	"""Writes at once. A disk that is full is no reason to fail a job, or what follows its commit."""
+	lines = "".join(f"{line(row)}\n" for row in log_rows)
+	try:
+		_file(os.path.abspath(frappe.local.site_path)).write(lines.encode(errors="replace"))
+	except OSError:
+		frappe.logger("dartwing_jobs").error("Could not write to %s", FILE, exc_info=True)
+
+
+def line(row: dict) -> str:
+	"""A row of the log as JSON."""
+	told = {"ts": row["timestamp"].isoformat(), "level": logging.getLevelName(level_of(row))}
+	for key, column in KEYS.items():
+		told[key] = row[column]
+	if row["message"]:
+		told["message"] = row["message"]
+	for key in TEXTS:
+		if (text := told.get(key)) and not HARMLESS.fullmatch(text):
+			told[key] = sanitize.text(text)
+	return _encode(told)
 
 
 def level_of(row: dict) -> int:
@@ -56,53 +75,31 @@ def level_of(row: dict) -> int:
 
 
 @lru_cache
-def _lowest_level(word: str) -> int:
+def lowest_level(word: str | None) -> int:
 	"""A word that is no level is one that nobody meant."""
 	level = logging.getLevelName(str(word).upper())
-	return level if isinstance(level, int) else logging.getLevelName(DEFAULT_LEVEL)
+	return level if isinstance(level, int) else DEFAULT_LEVEL
 
 
 @lru_cache
-def _journal(site_path: str) -> logging.Logger:
-	"""A site's own logger, which Python's other loggers do not hear."""
+def _file(site_path: str) -> "SharedFile":
 	folder = os.path.join(site_path, "logs")
 	os.makedirs(folder, exist_ok=True)
-	handler = SharedFile(os.path.join(folder, FILE))
-	handler.setFormatter(JsonLines())
-	journal = logging.Logger(FILE)  # not by getLogger: levels that are set for all are not meant for it
-	journal.addHandler(handler)
-	return journal
+	return SharedFile(os.path.join(folder, FILE))
 
 
-class JsonLines(logging.Formatter):
-	"""A row of the log as one line."""
+class SharedFile:
+	"""A file that many processes write to: whole lines at its end. Who finds it too large puts it aside.
 
-	def format(self, record: logging.LogRecord) -> str:
-		row = record.row
-		line = {"ts": row["timestamp"].isoformat(), "level": record.levelname}
-		line |= {key: row[column] for key, column in KEYS.items()}
-		if row["message"]:
-			line["message"] = row["message"]
-		for key in TEXTS:
-			if line.get(key):
-				line[key] = sanitize.text(line[key])
-		return json.dumps(line, default=str, ensure_ascii=False)
-
-
-class SharedFile(logging.Handler):
-	"""A file that many processes write to: whole lines at its end. Who finds it too large puts it aside."""
+	Python's own files that rotate are for one process: of two that rotate at once, one loses lines.
+	"""
 
 	def __init__(self, path: str):
-		super().__init__()
 		self.path, self.file, self.inode = path, -1, -1
 
-	def emit(self, record: logging.LogRecord) -> None:
-		try:
-			line = f"{self.format(record)}\n".encode(errors="replace")
-			self.follow()
-			os.write(self.file, line)
-		except Exception:
-			self.handleError(record)  # as all handlers: a full disk is no reason to fail a job
+	def write(self, lines: bytes) -> None:
+		self.follow()
+		os.write(self.file, lines)
 
 	def follow(self) -> None:
 		"""Opens the file that has the name now: it may have been put aside, or removed."""

@@ -67,9 +67,16 @@ def test_what_is_rolled_back_is_not_told(world, verbose):
 	assert lines_of(job.name) == []
 
 
-@pytest.mark.parametrize("word", ["nonsense", "", "warning"])
+@pytest.mark.parametrize("word", ["nonsense", "", None, "warning"])
 def test_a_level_that_nobody_meant_is_the_default(word):
-	assert journal._lowest_level(word) == logging.WARNING
+	assert journal.lowest_level(word) == logging.WARNING
+
+
+def test_a_disk_that_takes_no_more_fails_nothing(world, verbose, monkeypatch):
+	monkeypatch.setattr(journal, "_file", lambda folder: journal.SharedFile("/dev/full"))
+	job = submit("sample_job", None, world.a, job_queue=make_queue())
+	frappe.db.commit()
+	assert frappe.db.exists("Background Job", job.name)
 
 
 def test_many_processes_share_a_file_that_is_put_aside_when_it_is_large(tmp_path, monkeypatch):
@@ -84,9 +91,9 @@ def test_many_processes_share_a_file_that_is_put_aside_when_it_is_large(tmp_path
 
 
 def _write_lines(path: str, writer: int) -> None:
-	handler = journal.SharedFile(path)
+	shared = journal.SharedFile(path)
 	for number in range(1000):
-		handler.emit(logging.makeLogRecord({"msg": _line(writer, number)}))
+		shared.write(f"{_line(writer, number)}\n".encode())
 
 
 def _line(writer: int, number: int) -> str:
@@ -94,18 +101,18 @@ def _line(writer: int, number: int) -> str:
 
 
 def test_a_file_that_somebody_removes_is_begun_anew(tmp_path):
-	handler = journal.SharedFile(str(tmp_path / "removed.log"))
+	shared = journal.SharedFile(str(tmp_path / "removed.log"))
 	for text in ("first", "second"):
-		handler.emit(logging.makeLogRecord({"msg": text}))
+		shared.write(f"{text}\n".encode())
 		assert (tmp_path / "removed.log").read_text() == f"{text}\n"
 		os.remove(tmp_path / "removed.log")
 
 
 def test_of_old_files_the_last_ones_are_kept(tmp_path, monkeypatch):
 	monkeypatch.setattr(journal, "LARGEST_FILE", 1)
-	handler = journal.SharedFile(str(tmp_path / "kept.log"))
+	shared = journal.SharedFile(str(tmp_path / "kept.log"))
 	for number in range(20):
-		handler.emit(logging.makeLogRecord({"msg": f"line {number}"}))
+		shared.write(f"line {number}\n".encode())
 	kept = sorted(name for name in os.listdir(tmp_path) if not name.endswith(".lock"))
 	assert kept == ["kept.log", *(f"kept.log.{number}" for number in range(1, journal.FILES_KEPT + 1))]
 	assert (tmp_path / "kept.log.1").read_text() == "line 18\n"
