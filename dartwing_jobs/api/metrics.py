@@ -1,8 +1,10 @@
 """Metrics over HTTP: Prometheus' text for scrapers, figures for people and programs."""
 
 from collections.abc import Iterator
+from zoneinfo import ZoneInfo
 
 import frappe
+from frappe.utils import get_system_timezone
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import (
 	CounterMetricFamily,
@@ -13,7 +15,6 @@ from prometheus_client.core import (
 from werkzeug.wrappers import Response
 
 from dartwing_jobs import clock, scraper
-from dartwing_jobs.api.jobs import _plain
 from dartwing_jobs.engine import counters, gauges, metrics, statements
 
 # a scrape may count what is uncounted for so long; what is left is left to the sweep
@@ -50,7 +51,8 @@ def prometheus() -> Response:
 def get_job_metrics(organization: str | None = None, hours: float = metrics.WINDOW_HOURS) -> dict:
 	"""Figures of one organization, or of all that one may see, over the last hours."""
 	figures = metrics.get_job_metrics(organization, hours)
-	return {**figures, "as_of": _plain(figures["as_of"])}
+	as_of = figures["as_of"].replace(tzinfo=ZoneInfo(get_system_timezone()))
+	return {**figures, "as_of": as_of.isoformat()}
 
 
 class Scrape:
@@ -100,25 +102,32 @@ def _cumulated(by_bucket: dict[str, float], bounds: tuple) -> list[tuple[str, fl
 
 
 def _gauges() -> Iterator[Metric]:
-	waiting = {
-		(queue, priority): jobs
-		for queue, by_priority in gauges.waiting().items()
-		for priority, jobs in by_priority.items()
-	}
-	yield _gauge("jobs_waiting", "Jobs in line", waiting, ["queue", "priority"])
-	objectives = {(queue.name,): queue.max_wait_seconds for queue in gauges.queues()}
-	oldest = {(queue,): seconds for queue, seconds in gauges.oldest_waiting(clock.now()).items()}
-	oldest = dict.fromkeys(objectives, 0) | oldest
-	yield _gauge("jobs_oldest_waiting_seconds", "How long the first to come waits in line", oldest, ["queue"])
-	text = "How long a job may wait in line; 0: as long as it takes"
-	yield _gauge("jobs_wait_objective_seconds", text, objectives, ["queue"])
-	running = {(queue,): jobs for queue, jobs in gauges.running().items()}
-	yield _gauge("jobs_running", "Jobs that run", running, ["queue"])
+	yield from _gauges_of_queues()
 	yield _gauge("jobs_workers_alive", "Workers that serve a queue of ours", {(): gauges.workers_alive()})
 	text = "Seconds since the last sweep"
 	yield _gauge("jobs_seconds_since_last_sweep", text, {(): gauges.seconds_since_sweep()})
 	text = "Rows of the log that the counters do not know yet"
 	yield _gauge("jobs_uncounted_log_rows", text, {(): counters.uncounted()})
+
+
+def _gauges_of_queues() -> Iterator[Metric]:
+	yield _gauge("jobs_waiting", "Jobs in line", _waiting(), ["queue", "priority"])
+	yield _gauge("jobs_running", "Jobs that run", _by_queue(gauges.running()), ["queue"])
+	objectives = {queue.name: queue.max_wait_seconds for queue in gauges.queues()}
+	text = "How long a job may wait in line; 0: as long as it takes"
+	yield _gauge("jobs_wait_objective_seconds", text, _by_queue(objectives), ["queue"])
+	oldest = dict.fromkeys(objectives, 0) | gauges.oldest_waiting(clock.now())
+	text = "How long the one that came first stands in line"
+	yield _gauge("jobs_oldest_waiting_seconds", text, _by_queue(oldest), ["queue"])
+
+
+def _waiting() -> dict[tuple, float]:
+	depths = gauges.waiting()
+	return {(queue, priority): depths[queue][priority] for queue in depths for priority in depths[queue]}
+
+
+def _by_queue(values: dict[str, float]) -> dict[tuple, float]:
+	return {(queue,): value for queue, value in values.items()}
 
 
 def _gauge(

@@ -10,7 +10,9 @@ from dartwing_jobs.engine import bell, counters, database, order, statements
 SWEPT = counters.Counter("last_sweep")
 # in line since its last move, or since its retry fell due
 CAME = "greatest(job.modified, coalesce(job.next_retry_at, job.modified))"
-IN_BAND = "line is not null and claim_key >= %s and claim_key < %s"
+# the band of a claim key, as `order.rank` has it
+BAND = f"floor(claim_key / {order.BAND})"
+PRIORITIES = {rank: priority for priority, rank in order.RANKS.items()}
 
 
 def queues() -> list:
@@ -21,15 +23,14 @@ def queues() -> list:
 def waiting(organizations: list[str] | None = None) -> dict[str, dict[str, int]]:
 	"""How many stand in line, by queue and priority."""
 	whose, values = of_organizations(organizations)
+	found = statements.fetch(
+		f"""select line, {BAND} as band, count(*) as jobs from `tabBackground Job`
+		where line is not null{whose} group by line, {BAND}""",
+		values,
+	)
 	depths: dict[str, dict[str, int]] = {}
-	for priority, rank in order.RANKS.items():
-		found = statements.fetch(
-			f"""select line, count(*) as jobs from `tabBackground Job`
-			where {IN_BAND}{whose} group by line""",
-			(*order.band(rank), *values),
-		)
-		for row in found:
-			depths.setdefault(row.line, {})[priority] = row.jobs
+	for row in found:
+		depths.setdefault(row.line, {})[PRIORITIES[int(row.band)]] = row.jobs
 	return depths
 
 
@@ -39,19 +40,15 @@ def oldest_waiting(now: datetime, organizations: list[str] | None = None) -> dic
 	In its band an organization's jobs stand in the order in which they came: only the first of each is read.
 	"""
 	whose, values = of_organizations(organizations)
-	oldest: dict[str, datetime] = {}
-	for rank in order.RANKS.values():
-		heads = f"""select line, organization, min(claim_key) as claim_key from `tabBackground Job`
-			where {IN_BAND}{whose} group by line, organization"""
-		found = statements.fetch(
-			f"""select job.line, min({CAME}) as came
-			from ({heads}) head join `tabBackground Job` job on job.line = head.line
-			and job.organization = head.organization and job.claim_key = head.claim_key group by job.line""",
-			(*order.band(rank), *values),
-		)
-		for row in found:
-			oldest[row.line] = min(row.came, oldest.get(row.line, row.came))
-	return {queue: max(0.0, (now - came).total_seconds()) for queue, came in oldest.items()}
+	heads = f"""select line, organization, min(claim_key) as claim_key from `tabBackground Job`
+		where line is not null{whose} group by line, organization, {BAND}"""
+	found = statements.fetch(
+		f"""select job.line, min({CAME}) as came
+		from ({heads}) head join `tabBackground Job` job on job.line = head.line
+		and job.organization = head.organization and job.claim_key = head.claim_key group by job.line""",
+		values,
+	)
+	return {row.line: max(0.0, (now - row.came).total_seconds()) for row in found}
 
 
 def running(organizations: list[str] | None = None) -> dict[str, int]:
