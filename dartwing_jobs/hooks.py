@@ -42,6 +42,8 @@ has_permission = {
 	"Job Template": "dartwing_jobs.tenancy.has_permission",
 }
 
+auth_hooks = ["dartwing_jobs.scraper.admit"]
+
 scheduler_events = {
 	"cron": {"* * * * *": ["dartwing_jobs.engine.sweep.sweep"]},
 	"hourly": ["dartwing_jobs.engine.alerts.call_for_all"],

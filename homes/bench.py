@@ -23,7 +23,8 @@ from homes.redis_server import RedisServer, redis_answers
 ROOT = Path(__file__).resolve().parents[1]
 APP = "dartwing_jobs"
 TESTS = [ROOT / APP, ROOT / "embedded" / "tests" / "parity"]
-NEEDED_FOR_TESTS = ["pytest", "hypothesis"]
+# modules, and the packages that bring them
+NEEDED_FOR_TESTS = {"pytest": "pytest", "hypothesis": "hypothesis", "opentelemetry.sdk": "opentelemetry-sdk"}
 
 
 class Bench:
@@ -119,7 +120,7 @@ def put_app_into(bench: Bench) -> None:
 
 
 def install_what_tests_need(bench: Bench) -> None:
-	missing = [name for name in NEEDED_FOR_TESTS if not _has_module(bench, name)]
+	missing = [package for name, package in NEEDED_FOR_TESTS.items() if not _has_module(bench, name)]
 	if missing:
 		bench.run([bench.python, "-m", "pip", "install", "-q", *missing])
 
@@ -200,6 +201,7 @@ def _imports_this_checkout(bench: Bench) -> bool:
 	script = f"import {APP}, importlib.metadata as m; print({APP}.__file__, *m.requires({APP!r}), sep='\\n')"
 	done = subprocess.run([bench.python, "-c", script], cwd=bench.sites, capture_output=True, text=True)
 	place, *installed = done.stdout.split("\n")[:-1] or [""]
+	installed = [line for line in installed if "extra ==" not in line]
 	needed = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if "#" not in line]
 	return Path(place).is_relative_to(ROOT) and sorted(installed) == sorted(needed)
 

@@ -20,6 +20,7 @@ from dartwing_jobs.engine import (
 	runs,
 	statements,
 	states,
+	tracing,
 	transitions,
 )
 from dartwing_jobs.engine.context import JobContext, Snooze
@@ -50,7 +51,15 @@ class Attempt:
 		self.is_poisoned = False
 		self.limits: list = []  # what it was counted under when it started
 
-	def move(self, to_status: str, now: datetime, message: str | None = None, **columns) -> None:
+	def move(
+		self,
+		to_status: str,
+		now: datetime,
+		message: str | None = None,
+		error: BaseException | None = None,
+		details: dict | None = None,
+		**columns,
+	) -> None:
 		"""Moves the job if this attempt still holds it; otherwise nothing that it did may be kept."""
 		transitions.apply(
 			self.job,
@@ -60,6 +69,11 @@ class Attempt:
 			by=self.job.owner_user,
 			guard={"lease_token": self.lease_token},
 			or_raise=LeaseLost(f"{self.job.name} is no longer ours"),
+			told={
+				"error_class": runs.class_of(error) if error else None,
+				"duration_seconds": runs.duration(self.started, now),
+				"details": details,
+			},
 			**columns,
 		)
 
@@ -127,7 +141,11 @@ def call_handler(attempt: Attempt):
 	job_hooks.call("before_job", **around)
 	result = None
 	try:
-		with payload.running(attempt.job), deadline(attempt.job.timeout_seconds):
+		with (
+			payload.running(attempt.job),
+			tracing.running(attempt.job),
+			deadline(attempt.job.timeout_seconds),
+		):
 			result = handler(given, attempt.context)
 	finally:
 		job_hooks.call("after_job", **around, result=result)

@@ -7,7 +7,7 @@ from typing import Any
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, statements, states, steps
+from dartwing_jobs.engine import log, statements, states, steps, tracing
 from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140

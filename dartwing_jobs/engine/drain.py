@@ -20,6 +20,7 @@ from dartwing_jobs.engine import (
 	promote,
 	routes,
 	sweep,
+	tracing,
 )
 from dartwing_jobs.engine.claim import LOW_TURN, Turns
 from dartwing_jobs.engine.facts import Facts
@@ -42,6 +43,7 @@ def answer(rq_queue: str) -> None:
 		Drain(rq_queue, watchdog).run()
 	finally:
 		watchdog.stop()
+		tracing.flush()
 
 
 def drain(job_queues: list[str]) -> int:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import naming, rows, statements
+from dartwing_jobs.engine import counters, journal, naming, rows, statements
 
 # what each row takes over from its job, so that it can be read alone
 FROM_THE_JOB = (
@@ -17,6 +17,16 @@ FROM_THE_JOB = (
 	"actor_id",
 	"request_id",
 	"correlation_id",
+)
+# what else belongs to a job's story: told when it is born with it, or when a move sets it
+DETAILS = (
+	"retry_of",
+	"job_template",
+	"job_schedule",
+	"origin_queue",
+	"next_retry_at",
+	"output_reference",
+	"cost_cents",
 )
 ROWS_AT_ONCE = 1000
 
@@ -38,8 +48,13 @@ def row(
 	by: str | None = None,
 	changes: dict | None = None,
 	details: dict | None = None,
+	error_class: str | None = None,
+	duration_seconds: float | None = None,
 ) -> dict:
-	"""The columns of a row; `job` is a document or a row, `changes` what a move set, `by` who does it."""
+	"""The columns of a row; `job` is a document or a row, `changes` what a move set, `by` who does it.
+
+	`duration_seconds` is the attempt's, on a row that ends one.
+	"""
 	changes, by = changes or {}, by or frappe.session.user
 	own = rows.new(
 		by,
@@ -51,9 +66,13 @@ def row(
 		timestamp=now,
 		actor=actor,
 		message=message,
-		details=json.dumps(details, default=str) if details else None,
 		attempt=changes.get("attempt", job.get("attempt")) or 0,
 		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
+		job_queue=changes.get("job_queue", job.get("job_queue")),
+		details=_as_json(_told_by(changes if from_status else job) | (details or {})),
+		error_class=error_class,
+		duration_seconds=duration_seconds or 0.0,
+		uncounted=1 if event in counters.COUNTED else 0,
 	)
 	return own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB}
 
@@ -67,3 +86,13 @@ def insert_rows(events: list[dict]) -> None:
 	"""Many rows in a few statements."""
 	for start in range(0, len(events), ROWS_AT_ONCE):
 		statements.insert_last("Job Execution Log", events[start : start + ROWS_AT_ONCE])
+	journal.tell_after_commit(events)
+
+
+def _told_by(source) -> dict:
+	return {field: value for field in DETAILS if (value := source.get(field))}
+
+
+def _as_json(details: dict) -> str | None:
+	"""Most moves have nothing to add."""
+	return json.dumps(details, default=str) if details else None

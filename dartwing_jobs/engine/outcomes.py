@@ -47,7 +47,7 @@ def failed(attempt, error: BaseException, traceback: str, now: datetime) -> None
 		return
 	told = runs.message_of(error)
 	columns = {"error_message": told, "error_type": PERMANENT, **attempt.last_report(), **attempt.cost()}
-	_bury(attempt, now, told, runs.class_of(error), **columns)
+	_bury(attempt, now, told, error, **columns)
 	attempt.end_run(runs.FAILED, now, **runs.error_columns(error, PERMANENT, traceback))
 
 
@@ -79,30 +79,31 @@ def skipped(attempt, reason: str, now: datetime) -> None:
 	attempt.end_run(runs.SKIPPED, now, **columns)
 
 
-def _bury(attempt, now: datetime, told: str, error_class: str | None, **columns) -> None:
+def _bury(attempt, now: datetime, told: str, error: BaseException | None, **columns) -> None:
 	"""An error that will not go away."""
-	details = burials.context(attempt, told, error_class)
+	details = burials.context(attempt, told, error and runs.class_of(error))
 	place = burials.resting_place(attempt.job)
-	attempt.move(states.DEAD_LETTER, now, told, details=details, **place, **columns, **ENDED)
+	attempt.move(states.DEAD_LETTER, now, told, error, details=details, **place, **columns, **ENDED)
 	_follow_up_burial(attempt.job)
 
 
 def _retry_or_bury(attempt, status: str, error: BaseException, traceback: str, now: datetime) -> None:
 	job, told = attempt.job, runs.message_of(error)
 	columns = {"error_message": told, "error_type": TRANSIENT, **attempt.last_report(), **attempt.cost()}
-	attempt.move(status, now, told, **columns, **RELEASED)
+	attempt.move(status, now, told, error, **columns, **RELEASED)
 	attempt.end_run(runs.FAILED, now, **runs.error_columns(error, TRANSIENT, traceback))
 	if job.retry_count < job.max_retries:
 		_retry(attempt, error, now + TICK)
 	else:
-		_bury_exhausted(attempt, told, runs.class_of(error), now + TICK)
+		_bury_exhausted(attempt, told, error, now + TICK)
 
 
-def _bury_exhausted(attempt, told: str, error_class: str, now: datetime) -> None:
+def _bury_exhausted(attempt, told: str, error: BaseException, now: datetime) -> None:
 	"""The last of its attempts has just failed."""
-	job, details = attempt.job, burials.context(attempt, told, error_class)
+	job, error_class = attempt.job, runs.class_of(error)
+	log = {"error_class": error_class, "details": burials.context(attempt, told, error_class)}
 	columns = {**burials.resting_place(job), **ENDED}
-	transitions.apply(job, states.DEAD_LETTER, message=EXHAUSTED, details=details, now=now, **columns)
+	transitions.apply(job, states.DEAD_LETTER, message=EXHAUSTED, told=log, now=now, **columns)
 	_follow_up_burial(job)
 
 

@@ -36,7 +36,7 @@ def end(name: str, status: str, started: datetime, now: datetime, **columns) -> 
 		"status": status,
 		"finished_at": now,
 		"modified": now,
-		"duration_seconds": max(0.0, (now - started).total_seconds()),
+		"duration_seconds": duration(started, now),
 	}
 	statements.update_later("Job Run", name, columns)
 
@@ -62,6 +62,11 @@ def error_columns(error: BaseException, error_type: str, traceback: str) -> dict
 		"error": json.dumps(told),
 		"traceback": sanitize.text(traceback)[-TRACEBACK_LENGTH:],
 	}
+
+
+def duration(started: datetime, now: datetime) -> float:
+	"""The attempt's, in seconds; the clocks of two machines may differ a little."""
+	return max(0.0, (now - started).total_seconds())
 
 
 def class_of(error: BaseException) -> str:

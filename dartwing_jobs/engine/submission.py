@@ -10,7 +10,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import payload, policies, priorities, queue_rules, statements
+from dartwing_jobs.engine import payload, policies, priorities, queue_rules, statements, tracing
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
@@ -40,6 +40,7 @@ def fill_in(job, job_type) -> None:
 			setattr(job, fieldname, job_type.get(source))
 	job.job_queue = job.job_queue or job_type.job_queue or policies.category_of(job_type).job_queue
 	job.job_id = job.job_id or str(uuid.uuid4())
+	job.traceparent = job.traceparent or tracing.current_traceparent()
 	payload.fill_in(job)
 	job.created_at = clock.now()
 

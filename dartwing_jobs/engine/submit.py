@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
 
@@ -30,6 +31,7 @@ from dartwing_jobs.engine import (
 	statements,
 	states,
 	submission,
+	tracing,
 )
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.engine.order import Places
@@ -117,7 +119,7 @@ def submit_many(
 
 
 def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
-	with foreign.conflicts_named(), statements.in_one_go():
+	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		(answer,) = _insert(job, its_type, _storable(its_type, [parameters]), if_duplicate)
 		if answer.earlier:
@@ -129,11 +131,17 @@ def _submit_many(
 	its_type, many: list, organization, options: dict, if_duplicate: str, given_keys
 ) -> list[str]:
 	_check_keys_of_many(len(many), given_keys, options)
-	with foreign.conflicts_named(), statements.in_one_go():
+	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		stored = _storable(its_type, many)
 		answers = _insert(job, its_type, stored, if_duplicate, given_keys) if stored else []
 	return [one.name for one in answers]
+
+
+@contextmanager
+def _submitting(its_type, options: dict) -> Iterator[None]:
+	with foreign.conflicts_named(), tracing.submitting(its_type.name, options.get("traceparent")):
+		yield
 
 
 def _earlier(job_name: str) -> Document:
@@ -267,6 +275,7 @@ def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) 
 def _write(jobs: list) -> None:
 	first = jobs[0]
 	capacity.check(first, len(jobs))
+	tracing.describe(first)
 	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)
 	for batch in _batches(jobs):

@@ -54,7 +54,7 @@ def take_over(job, due: datetime, now: datetime) -> str:
 	)
 	statements.insert("Background Job", [successor])
 	_hand_over(job.name, successor["name"])
-	told = {"now": now, "message": f"Retry of {job.name}"}
+	told = {"now": now, "actor": successor.owner_user, "message": f"Retry of {job.name}"}
 	log.write(successor, states.CREATION.event, None, states.PENDING, **told)
 	bell.ring_when_due_after_commit(job.job_queue, due)
 	return successor["name"]

@@ -7,8 +7,10 @@ from dartwing_jobs.engine import (
 	alerts,
 	bell,
 	claim,
+	counters,
 	database,
 	dependents,
+	gauges,
 	holds,
 	lost,
 	promote,
@@ -18,6 +20,8 @@ from dartwing_jobs.engine import (
 from dartwing_jobs.engine.facts import Facts
 
 BATCH = 100
+# of its minute, what a sweep may spend on counting
+FOLD_SECONDS = 10
 
 
 def sweep() -> None:
@@ -28,6 +32,8 @@ def sweep() -> None:
 		holds.release_what_may_run(job_queues, Facts())
 	alerts.call_for_recent()
 	ring_for_waiting()
+	database.own_transaction(gauges.note_sweep)()
+	counters.fold(FOLD_SECONDS)
 
 
 def reap_expired() -> int:

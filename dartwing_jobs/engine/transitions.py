@@ -30,20 +30,20 @@ def apply(
 	*,
 	actor: str | None = None,
 	message: str | None = None,
-	details: dict | None = None,
 	now: datetime | None = None,
 	by: str | None = None,
 	event: str | None = None,
 	guard: dict | None = None,
 	or_raise: Exception | None = None,
+	told: dict | None = None,
 	**changes,
 ) -> bool:
 	"""Moves a job and writes its story; False, and nothing written, when it is no longer as `job` says.
 
 	For transactions that are thrown away as a whole when a statement fails; otherwise `move`.
 	`job` is a document or a row of its fields, `changes` are other columns of the same statement, `guard` is
-	what else must still be so, `event` what the log calls it if not by the table's word, `details` what it
-	tells beside. `or_raise` is raised instead of answering False, perhaps later (see `statements.in_one_go`).
+	what else must still be so, `event` what the log calls it if not by the table's word, `told` what only the
+	log is told. `or_raise` is raised instead of answering False, perhaps later (see `statements.in_one_go`).
 	"""
 	from_status = job.status
 	event = event or states.transition(from_status, to_status).event
@@ -54,7 +54,7 @@ def apply(
 		statements.update_or_raise("Background Job", job.name, columns, guard, or_raise)
 	elif not statements.update("Background Job", job.name, columns, guard):
 		return False
-	told = {"actor": actor, "message": message, "details": details, "now": now, "by": by, "changes": columns}
+	told = {"actor": actor, "message": message, "now": now, "by": by, "changes": columns, **(told or {})}
 	log.write(job, event, from_status, to_status, **told)
 	keys.follow(job, to_status, now, columns)
 	listeners.tell_after_commit(job.name, from_status, to_status)

@@ -8,7 +8,7 @@ from dartwing_jobs.engine import attempt, database, drain
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests.browser import Browser
-from dartwing_jobs.tests.world import REPEATABLE, make_job_type, stored_status, story
+from dartwing_jobs.tests.world import REPEATABLE, make_job_type, plant, stored_status, story
 
 API = "dartwing_jobs.api.jobs"
 
@@ -199,8 +199,7 @@ def test_a_snoozed_attempt_does_not_count(world, queue):
 	drain.drain([queue])
 	stored = frappe.get_doc("Background Job", job.name)
 	assert (stored.status, stored.attempt, stored.retry_count) == ("Queued", 0, 0)
-	frappe.db.set_value("Background Job", job.name, "run_at", database.utc_now())
-	frappe.db.set_value("Background Job", job.name, "project_id", "slept")
+	plant(job.name, run_at=database.utc_now(), project_id="slept")
 	frappe.db.commit()
 	drain.drain([queue])
 	assert stored_status(job.name) == "Completed"

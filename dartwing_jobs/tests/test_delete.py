@@ -11,6 +11,7 @@ from dartwing_jobs.tests.world import (
 	make_organization,
 	make_template,
 	make_user,
+	plant,
 	story,
 )
 
@@ -87,7 +88,7 @@ def test_a_parent_of_waiting_children_is_kept(world):
 	child = make_job(world.a, depends_on=parent.name)
 	with pytest.raises(frappe.LinkExistsError, match=child.name):
 		frappe.delete_doc("Background Job", parent.name)
-	frappe.db.set_value("Background Job", child.name, "status", "Canceled")
+	plant(child.name, status="Canceled")
 	frappe.delete_doc("Background Job", parent.name)
 	assert not frappe.db.exists("Background Job", parent.name)
 

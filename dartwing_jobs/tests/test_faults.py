@@ -30,7 +30,7 @@ from dartwing_jobs.tests.workers import (
 	wait_for_progress,
 	wait_until,
 )
-from dartwing_jobs.tests.world import make_job_type, stored_status
+from dartwing_jobs.tests.world import make_job_type, planted, stored_status
 
 HANDLERS = "dartwing_jobs.tests.fault_handlers"
 TIMES = {"lease_seconds": 3, "linger_seconds": 1}
@@ -365,6 +365,7 @@ def _end_connection(number: int) -> None:
 def _give_each_its_own_queue(queue: str) -> list[str]:
 	"""So that whoever loses a race finds nothing else to take."""
 	jobs = frappe.get_all("Background Job", filters={"job_queue": queue}, pluck="name")
+	planted.update(jobs)
 	frappe.db.sql(
 		"update `tabBackground Job` set job_queue = name, line = name where job_queue = %s", (queue,)
 	)

@@ -6,7 +6,7 @@ import pytest
 from dartwing_jobs.api import jobs as api
 from dartwing_jobs.engine import drain, statements, steps, successors
 from dartwing_jobs.testing import fall_due
-from dartwing_jobs.tests.world import make_job, make_job_type, make_queue, stored_status, story
+from dartwing_jobs.tests.world import make_job, make_job_type, make_queue, plant, stored_status, story
 
 HANDLER = "dartwing_jobs.tests.retrying.pay_then_fail"
 
@@ -24,7 +24,7 @@ def submit(world, queue):
 		given = {"owner_user": world.user_a, "input_parameters": {"attempts": attempts}, **fields}
 		job = make_job(world.a, job_type=job_type, job_queue=queue, **given)
 		if columns:
-			statements.update("Background Job", job.name, columns)
+			plant(job.name, **columns)
 		frappe.db.commit()
 		return job.name
 
@@ -149,5 +149,5 @@ def test_a_retry_by_hand_is_no_link_of_the_chain(world, queue, submit):
 	run(queue)
 	again = api.retry(dead)
 	assert again["retry_of"] == dead
-	statements.update("Background Job", again["name"], {"retry_count": 1})
+	plant(again["name"], retry_count=1)
 	assert api.status(dead)["latest"] == dead

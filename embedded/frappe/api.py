@@ -18,6 +18,8 @@ def handle(request: Request) -> Response:
 	if "run_method" in frappe.local.form_dict:
 		raise frappe.NotOfferedError("The parameter run_method")
 	data = endpoint(**arguments)
+	if isinstance(data, Response):
+		return data
 	if data is not None:
 		frappe.local.response["message" if endpoint is call_method and not is_v2() else "data"] = data
 	return build_response("json")

@@ -30,6 +30,7 @@ def _answer(request: Request) -> Response:
 	if not isinstance(sent, dict):
 		frappe.throw(frappe._("The request's arguments must be an object"))
 	frappe.local.form_dict = frappe._dict(sent)
+	_ask_hooks(request.headers.get("Authorization", ""))
 	response = frappe.api.handle(request)
 	if frappe.local.flags.commit or request.method in ("POST", "PUT", "DELETE", "PATCH"):
 		frappe.db.commit()
@@ -41,6 +42,8 @@ def _answer(request: Request) -> Response:
 def _user(authorization: str) -> str:
 	"""The owner of the API key that the request shows, or a guest if it shows nothing."""
 	kind, _space, token = authorization.partition(" ")
+	if kind.lower() == "bearer":
+		return "Guest"  # unless a hook knows it
 	if kind.lower() not in ("", "token"):
 		raise frappe.NotOfferedError(f"Authorization by {kind}")
 	key, _colon, secret = token.partition(":")
@@ -49,6 +52,14 @@ def _user(authorization: str) -> str:
 	if kind and not (stored and secret == stored):
 		raise frappe.AuthenticationError
 	return user or "Guest"
+
+
+def _ask_hooks(authorization: str) -> None:
+	"""Apps may know who shows what the site itself does not know."""
+	for hook in frappe.get_hooks("auth_hooks"):
+		frappe.get_attr(hook)()
+	if authorization and frappe.session.user == "Guest":
+		raise frappe.AuthenticationError
 
 
 def _handle_exception(error: Exception) -> Response:

@@ -7,6 +7,7 @@ from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine import (
 	capacity,
+	counters,
 	database,
 	frozen,
 	keys,
@@ -97,6 +98,7 @@ class BackgroundJob(JobsDocument):
 
 	def on_trash(self):
 		self.refuse_to_orphan()
+		counters.add_after_commit(counters.take([self.name]))
 		for doctype in ("Job Execution Log", "Job Run", "Job Step", "Job Idempotency Key"):
 			frappe.db.delete(doctype, {"background_job": self.name})
 

@@ -11,3 +11,4 @@ class JobExecutionLog(EngineOwnedDocument):
 
 def on_doctype_update():
 	frappe.db.add_index("Job Execution Log", ["background_job", "timestamp"], "idx_job_timestamp")
+	frappe.db.add_index("Job Execution Log", ["uncounted", "name"], "idx_uncounted")
