@@ -7,6 +7,10 @@ class InvalidJobError(frappe.ValidationError):
 	"""What was submitted cannot become a job, or not this way."""
 
 
+class SecretInPayload(InvalidJobError):
+	"""Parameters hold a password, a key or a token: many people and logs would see it."""
+
+
 class FrozenFieldError(frappe.ValidationError):
 	"""Somebody tried to change what only the engine changes."""
 

@@ -17,6 +17,7 @@ from dartwing_jobs.engine import (
 	order,
 	outcomes,
 	runs,
+	sanitize,
 	statements,
 	states,
 	transitions,
@@ -148,7 +149,8 @@ def _commit(attempt: Attempt) -> None:
 		# what the handler wanted done after the commit may fail; the commit itself has happened then
 		if lease.is_held(attempt.job.name, attempt.lease_token):
 			raise
-		frappe.log_error(title=f"{attempt.job.name}: after its commit")
+		said = sanitize.text(frappe.get_traceback())
+		frappe.log_error(title=f"{attempt.job.name}: after its commit", message=said)
 		frappe.db.commit()  # nosemgrep: the error's record
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, statements, states, steps
+from dartwing_jobs.engine import log, sanitize, statements, states, steps
 from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140
@@ -50,7 +50,7 @@ class JobContext:
 		"""Reports how far the work is. Others see it at once, whatever the handler's transaction does."""
 		columns = {"progress": min(100.0, max(0.0, float(percent)))}
 		if message is not None:
-			columns["progress_message"] = str(message)[:MESSAGE_LENGTH]
+			columns["progress_message"] = sanitize.text(str(message))[:MESSAGE_LENGTH]
 		self.last_report |= columns
 		if self._watchdog:
 			self._watchdog.report(self.job_name, columns)
@@ -82,7 +82,7 @@ class JobContext:
 
 	def log(self, message: str) -> None:
 		"""Adds a note to the job's story. It stays there when the handler's own work is rolled back."""
-		text = _storable(str(message))[:NOTE_LENGTH]
+		text = sanitize.text(_storable(str(message)))[:NOTE_LENGTH]
 		frappe.logger("dartwing_jobs").info("%s attempt %s: %s", self.job_name, self.attempt, text)
 		details = {"now": clock.now(), "actor": self.owner_user, "message": text}
 		self._notes.append(log.row(self._job, NOTE, states.RUNNING, states.RUNNING, **details))

@@ -4,7 +4,7 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import naming, rows, statements
+from dartwing_jobs.engine import naming, rows, sanitize, statements
 
 # what each row takes over from its job, so that it can be read alone
 FROM_THE_JOB = (
@@ -48,7 +48,7 @@ def row(
 		to_status=to_status,
 		timestamp=now,
 		actor=actor,
-		message=message,
+		message=message and sanitize.text(message),
 		attempt=changes.get("attempt", job.get("attempt")) or 0,
 		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
 	)

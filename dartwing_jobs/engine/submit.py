@@ -102,6 +102,7 @@ def _new_job(job_type: str, organization: str | None, options: dict) -> tuple:
 def _storable(job_type, many_parameters: list) -> list[str | None]:
 	label, most_bytes = _("Parameters"), settings.max_parameter_bytes()
 	stored = [job_parameters.canonical(one, label, most_bytes) for one in many_parameters]
+	job_parameters.check_secrets(job_type, stored)
 	if job_type.parameters_schema:
 		for one in stored:
 			job_parameters.check_schema(job_type, one)

@@ -41,6 +41,7 @@ class BackgroundJob(JobsDocument):
 			submission.fill_in(self, submission.type_of(self))
 			self.run_at = None if self.depends_on else database.due_moment(self.scheduled_for)
 			parameters.store(self, "input_parameters")
+			parameters.check_secrets(submission.type_of(self), [self.input_parameters])
 
 	def validate(self):
 		if self.is_new():
