@@ -31,6 +31,10 @@ class PermanentError(Exception):
 	"""Raised by a handler: this will not go away, do not try again."""
 
 
+class WriteNotAllowed(PermanentError):
+	"""A handler tried to write what its Job Type may not write."""
+
+
 class JobCanceled(Exception):
 	"""Raised by a checkpoint: somebody asked for this job to be canceled."""
 

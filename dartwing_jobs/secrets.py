@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MASK = "***"
+# nothing shorter has the shape of a secret, nor does a shorter key: pwd=1, and the shortest token of a vendor
+SHORTEST, LONG_KEY = 5, 14
 
 # the end of a name such as db_password, X-Api-Key or clientSecret; tokens of pages and devices open nothing
 NAME = r"""(?:
@@ -157,23 +159,25 @@ def _shortest(hints: set[str]) -> tuple[str, ...]:
 
 # what a text must have for anything here to apply to it: most payloads are done with after this
 HINTS = _shortest({*ENDS, *(hint for one in RULES for hint in one.hints)})
+HINTED = {hint: [one for one in RULES if any(hint in own for own in one.hints)] for hint in HINTS}
 
 
 def might_hold_secrets(text: str) -> bool:
 	"""False when there is certainly none. Cheap, because every payload is asked."""
-	small = text.lower()
-	for hint in HINTS:  # noqa: SIM110 any() takes twice as long
+	return _has_any(HINTS, text.lower())
+
+
+def _has_any(hints: tuple[str, ...], small: str) -> bool:
+	for hint in hints:  # noqa: SIM110 any() takes twice as long
 		if hint in small:
 			return True
 	return False
 
 
-def _rules_for(small: str) -> list[Rule]:
-	return [one for one in RULES if any(hint in small for hint in one.hints)]
-
-
 def is_secret_name(name: str) -> bool:
 	"""Whether a parameter of this name holds a secret: by the end of the name, in any spelling."""
+	if not _has_any(ENDS, name.lower()):
+		return False
 	return bool(SECRET_NAME.search(name) or SECRET_NAME.search(CAMEL.sub("_", name)))
 
 
@@ -183,9 +187,9 @@ def is_placeholder(text: str) -> bool:
 
 def has_secret(text: str) -> bool:
 	"""Whether a text holds something that has the shape of a secret."""
-	if not might_hold_secrets(text):
-		return False
-	rules = _rules_for(text.lower())
+	small = text.lower()
+	seen = [hint for hint in HINTS if hint in small] if len(text) >= SHORTEST else []
+	rules = [one for hint in seen for one in HINTED[hint] if _has_any(one.hints, small)]
 	return any(one.is_secret(match) for one in rules for match in one.pattern.finditer(text))
 
 
@@ -222,7 +226,7 @@ def _paths_in_object(fields: dict, path: tuple[str, ...]) -> Iterator[str]:
 	named_value = _named_value(fields)
 	for key, value in fields.items():
 		key = str(key)
-		if has_secret(key):
+		if len(key) >= LONG_KEY and has_secret(key):
 			yield ".".join((*path, mask(key)))
 		# {"api": {"key": …}} says the same as {"api_key": …}
 		name = f"{path[-1]}_{key}" if path and key == "key" else key

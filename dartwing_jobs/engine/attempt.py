@@ -21,6 +21,7 @@ from dartwing_jobs.engine import (
 	statements,
 	states,
 	transitions,
+	write_guard,
 )
 from dartwing_jobs.engine.context import JobContext, Snooze
 from dartwing_jobs.engine.deadline import deadline
@@ -122,7 +123,7 @@ def call_handler(attempt: Attempt):
 	job_hooks.call("before_job", **around)
 	result = None
 	try:
-		with deadline(attempt.job.timeout_seconds):
+		with write_guard.guarding(attempt.job_type), deadline(attempt.job.timeout_seconds):
 			result = handler(given, attempt.context)
 	finally:
 		job_hooks.call("after_job", **around, result=result)

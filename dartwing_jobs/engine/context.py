@@ -7,7 +7,7 @@ from typing import Any
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, sanitize, statements, states, steps
+from dartwing_jobs.engine import log, sanitize, statements, states, steps, write_guard
 from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140
@@ -97,7 +97,8 @@ class JobContext:
 
 		own = frappe.db.get_value("Background Job", self.job_name, INHERITED, as_dict=True)
 		inherited = {"owner_user": self.owner_user, **own}
-		return submit(job_type, parameters, self.organization, **(inherited | options))
+		with write_guard.lifted():
+			return submit(job_type, parameters, self.organization, **(inherited | options))
 
 	def _commit(self) -> None:
 		self.write_notes()

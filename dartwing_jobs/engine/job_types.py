@@ -14,6 +14,7 @@ COLUMNS = (
 	"isolation",
 	"backoff_base_seconds",
 	"backoff_cap_seconds",
+	"writable_doctypes",
 )
 
 
