@@ -35,6 +35,10 @@ class WriteNotAllowed(PermanentError):
 	"""A handler tried to write what its Job Type may not write."""
 
 
+class InputChanged(PermanentError):
+	"""A file that a job was submitted with is not the same any more, or gone."""
+
+
 class JobCanceled(Exception):
 	"""Raised by a checkpoint: somebody asked for this job to be canceled."""
 

@@ -12,6 +12,7 @@ from dartwing_jobs.engine import (
 	database,
 	fresh,
 	handlers,
+	inputs,
 	job_hooks,
 	lease,
 	order,
@@ -119,6 +120,7 @@ def perform(attempt: Attempt, then: Then) -> Attempt | None:
 def call_handler(attempt: Attempt):
 	handler = handlers.handler_at(attempt.job_type.handler_method)
 	given = parameters.load(attempt.job.input_parameters)
+	inputs.check(attempt.job, attempt.job_type)
 	around = {"method": attempt.job_type.handler_method, "kwargs": given, "transaction_type": "job"}
 	job_hooks.call("before_job", **around)
 	result = None

@@ -1,4 +1,4 @@
-"""What a handler is given beside its parameters: ids, progress, checkpoints, steps, notes, children."""
+"""What a handler is given beside its parameters: ids, progress, checkpoints, steps, notes, files, jobs."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, sanitize, statements, states, steps, write_guard
+from dartwing_jobs.engine import log, outputs, sanitize, statements, states, steps, write_guard
 from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140
@@ -99,6 +99,12 @@ class JobContext:
 		inherited = {"owner_user": self.owner_user, **own}
 		with write_guard.lifted():
 			return submit(job_type, parameters, self.organization, **(inherited | options))
+
+	def attach(self, file_name: str, content: bytes | str) -> str:
+		"""Keeps an output as a private file, for those who may read the job; answers with its address."""
+		with write_guard.lifted():
+			self.output_reference = outputs.attach(self.job_name, file_name, content)
+		return self.output_reference
 
 	def _commit(self) -> None:
 		self.write_notes()

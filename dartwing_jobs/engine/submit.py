@@ -16,6 +16,7 @@ from dartwing_jobs.engine import (
 	bell,
 	database,
 	dependents,
+	inputs,
 	listeners,
 	log,
 	naming,
@@ -62,7 +63,7 @@ def submit(
 	"""Submits one job and returns it. It runs once the caller's transaction has been committed."""
 	with statements.in_one_go():
 		job, its_type = _new_job(job_type, organization, options)
-		(submitted,) = _insert(job, _storable(its_type, [parameters]))
+		(submitted,) = _insert(job, _storable(its_type, [parameters]), its_type)
 	return frappe.get_doc({"doctype": DOCTYPE, **submitted})
 
 
@@ -73,7 +74,7 @@ def submit_many(
 	with statements.in_one_go():
 		job, its_type = _new_job(job_type, organization, options)
 		stored = _storable(its_type, many_parameters)
-		return [one.name for one in _insert(job, stored)] if stored else []
+		return [one.name for one in _insert(job, stored, its_type)] if stored else []
 
 
 def default_organization(user: str) -> str:
@@ -126,7 +127,7 @@ def _blank_row() -> dict:
 	return {**row, "doctype": DOCTYPE, "docstatus": 0, "idx": 0}
 
 
-def _insert(first, stored_parameters: list[str | None]) -> list:
+def _insert(first, stored_parameters: list[str | None], its_type) -> list:
 	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line."""
 	first.run_at = _moment_to_wait_for(first)
 	first.creation = first.modified = first.created_at
@@ -134,6 +135,7 @@ def _insert(first, stored_parameters: list[str | None]) -> list:
 	del first["doctype"]  # it is no column
 	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored_parameters]
 	jobs[0].job_id = first.job_id
+	inputs.remember(jobs, its_type)
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
 	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)

@@ -19,6 +19,7 @@ BOOKKEEPING = {
 	"tabSeries": {INSERT, UPDATE},
 	"tabVersion": {INSERT},
 	"tabDeleted Document": {INSERT},
+	"tabComment": {INSERT},  # that a document was deleted
 	"tabError Log": {INSERT},
 	# what of these belongs to a document goes with it; Frappe does not look first whether there is any
 	"tabTag Link": {DELETE},

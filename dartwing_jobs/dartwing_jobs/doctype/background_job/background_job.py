@@ -5,7 +5,17 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import database, frozen, log, naming, priorities, promote, states, submission
+from dartwing_jobs.engine import (
+	database,
+	frozen,
+	inputs,
+	log,
+	naming,
+	priorities,
+	promote,
+	states,
+	submission,
+)
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
 
@@ -42,6 +52,8 @@ class BackgroundJob(JobsDocument):
 			self.run_at = None if self.depends_on else database.due_moment(self.scheduled_for)
 			parameters.store(self, "input_parameters")
 			parameters.check_secrets(submission.type_of(self), [self.input_parameters])
+			self.input_checksums = None
+			inputs.remember([self], submission.type_of(self))
 
 	def validate(self):
 		if self.is_new():
