@@ -19,6 +19,10 @@ class DuplicateJob(InvalidJobError):
 	http_status_code = 409
 
 
+class SecretInPayload(InvalidJobError):
+	"""Parameters hold a password, a key or a token: many people and logs would see it."""
+
+
 class FrozenFieldError(frappe.ValidationError):
 	"""Somebody tried to change what only the engine changes."""
 
@@ -49,6 +53,14 @@ class SubmitConflict(TransientError):
 	"""A submit met another transaction. Roll back and do the whole transaction again: it may well succeed."""
 
 	http_status_code = 409
+
+
+class WriteNotAllowed(PermanentError):
+	"""A handler tried to write what its Job Type may not write."""
+
+
+class InputChanged(PermanentError):
+	"""A file that a job was submitted with is not the same any more, or gone."""
 
 
 class JobCanceled(Exception):

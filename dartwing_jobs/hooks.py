@@ -32,6 +32,7 @@ permission_query_conditions = {
 
 has_permission = {
 	"Background Job": "dartwing_jobs.tenancy.has_permission",
+	"File": "dartwing_jobs.references.may_use_file",
 	"Job Execution Log": "dartwing_jobs.tenancy.has_permission",
 	"Job Group": "dartwing_jobs.tenancy.has_permission",
 	"Job Idempotency Key": "dartwing_jobs.tenancy.has_permission",

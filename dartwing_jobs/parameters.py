@@ -7,11 +7,12 @@ import re
 import frappe
 from frappe import _
 
-from dartwing_jobs import settings
-from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs import secrets, settings
+from dartwing_jobs.errors import InvalidJobError, SecretInPayload
 
 # MariaDB's JSON functions stop at 32 levels
 MAX_DEPTH = 30
+SHOWN_PATH = 140
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -48,6 +49,26 @@ def check_schema(job_type, parameters: str | dict | None) -> None:
 		from dartwing_jobs import schemas
 
 		schemas.check(schema, load(parameters), job_type.name)
+
+
+def check_secrets(job_type, many_stored: list[str | None]) -> None:
+	"""Raises when stored parameters hold secrets that their job type does not expect there."""
+	stored = [one for one in many_stored if one]
+	# first all at once: nearly always there is nothing, and a thousand small looks take longer than one
+	if secrets.might_hold_secrets("\n".join(stored)):
+		allowed = [line.strip() for line in (job_type.allowed_secrets or "").splitlines()]
+		for one in stored:
+			if secrets.might_hold_secrets(one) and (found := secrets.find(json.loads(one), allowed)):
+				_refuse_secret(found[0], job_type.name)
+
+
+def _refuse_secret(path: str, job_type: str) -> None:
+	message = _(
+		"{0} looks like a secret, and many people may read what a job was given. Keep it in a Password field"
+		" or in the site's config and pass its name; or, if it is no secret, list it in Parameters That May"
+		" Look Secret of Job Type {1}."
+	)
+	frappe.throw(message.format(path[:SHOWN_PATH], job_type), SecretInPayload)
 
 
 def _parse(text: str, label: str, most_bytes: int):

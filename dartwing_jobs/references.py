@@ -6,7 +6,11 @@ These are hooks on the referring documents, because the methods that make them d
 import frappe
 from frappe import _
 
-from dartwing_jobs.tenancy import TENANT_DOCTYPES, is_unrestricted
+from dartwing_jobs.tenancy import TENANT_DOCTYPES, is_unrestricted, query_conditions
+
+JOB = "Background Job"
+WRITING = ("create", "write")
+FILE_HOOK = "dartwing_jobs.references.may_use_file"
 
 # where a reference is kept: the fields with the DocType and the name
 FIELDS = {
@@ -49,16 +53,54 @@ def refuse(doc, method: str | None = None) -> None:
 
 
 def file_conditions(user: str | None = None, doctype: str | None = None) -> str:
-	"""The hook permission_query_conditions for File: attachments of our rows are found through their row."""
+	"""The hook permission_query_conditions for File: those of a job are found by whoever may see the job."""
 	user = user or frappe.session.user
 	if is_unrestricted(user):
 		return ""
-	ours = ", ".join(frappe.db.escape(name) for name in sorted(TENANT_DOCTYPES))
-	kind, own = (
-		"`tabFile`.`attached_to_doctype`",
-		f"`tabFile`.`owner` = {frappe.db.escape(user, percent=False)}",
+	kind, name, owner = (
+		f"`tabFile`.`{column}`" for column in ("attached_to_doctype", "attached_to_name", "owner")
 	)
-	return f"({kind} is null or {kind} not in ({ours}) or {own})"
+	ours = ", ".join(frappe.db.escape(doctype) for doctype in sorted(TENANT_DOCTYPES))
+	jobs = f"select name from `tab{JOB}` where {query_conditions(user, JOB)}"
+	of_a_job = f"({kind} = {frappe.db.escape(JOB)} and {name} in ({jobs}))"
+	own = f"({kind} <> {frappe.db.escape(JOB)} and {owner} = {frappe.db.escape(user, percent=False)})"
+	return f"({kind} is null or {kind} not in ({ours}) or {of_a_job} or {own})"
+
+
+def may_use_file(doc, ptype: str = "read", user: str | None = None, debug: bool = False) -> bool:
+	"""The hook has_permission for File, which can only deny: files of our rows follow their row."""
+	user = user or frappe.session.user
+	if not _may_read(doc, user) or (ptype in WRITING and not _may_use_address(doc.file_url, user)):
+		return False
+	return _others_agree(doc, ptype, user)
+
+
+def _others_agree(doc, ptype: str, user: str) -> bool:
+	"""Frappe 15 takes the first app's answer for the last word: so ask those whom ours would silence."""
+	for method in reversed(frappe.get_hooks("has_permission")["File"]):
+		if method != FILE_HOOK:
+			answer = frappe.call(method, doc=doc, ptype=ptype, user=user)
+			if answer is not None:
+				return bool(answer)
+	return True
+
+
+def _may_use_address(address: str | None, user: str) -> bool:
+	"""Frappe lets anybody make a File of an address that they know, and opens it for them."""
+	if not address or is_unrestricted(user):
+		return True
+	ours = {"file_url": address, "attached_to_doctype": ["in", sorted(TENANT_DOCTYPES)]}
+	files = frappe.get_all("File", filters=ours, fields=["attached_to_doctype", "attached_to_name"])
+	return not files or any(_may_read(file, user) for file in files)
+
+
+def _may_read(file, user: str) -> bool:
+	"""Whether this user may read what a file is attached to, if that is ours."""
+	doctype, name = file.attached_to_doctype, file.attached_to_name
+	if doctype not in TENANT_DOCTYPES or not name or is_unrestricted(user):
+		return True
+	is_there = frappe.db.exists(doctype, name)
+	return bool(is_there) and frappe.has_permission(doctype, "read", doc=name, user=user)
 
 
 def _check_readable(doctype: str | None, name: str | None) -> None:

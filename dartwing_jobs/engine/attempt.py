@@ -12,16 +12,19 @@ from dartwing_jobs.engine import (
 	database,
 	fresh,
 	handlers,
+	inputs,
 	job_hooks,
 	lease,
 	order,
 	outcomes,
 	payload,
 	runs,
+	sanitize,
 	statements,
 	states,
 	tracing,
 	transitions,
+	write_guard,
 )
 from dartwing_jobs.engine.context import JobContext, Snooze
 from dartwing_jobs.engine.deadline import deadline
@@ -137,6 +140,7 @@ def perform(attempt: Attempt, then: Then) -> Attempt | None:
 def call_handler(attempt: Attempt):
 	handler = handlers.handler_at(attempt.job_type.handler_method)
 	given = parameters.load(attempt.job.input_parameters)
+	inputs.check(attempt.job, attempt.job_type)
 	around = {"method": attempt.job_type.handler_method, "kwargs": given, "transaction_type": "job"}
 	job_hooks.call("before_job", **around)
 	result = None
@@ -144,6 +148,7 @@ def call_handler(attempt: Attempt):
 		with (
 			payload.running(attempt.job),
 			tracing.running(attempt.job),
+			write_guard.guarding(attempt.job_type),
 			deadline(attempt.job.timeout_seconds),
 		):
 			result = handler(given, attempt.context)
@@ -172,7 +177,8 @@ def _commit(attempt: Attempt) -> None:
 		# what the handler wanted done after the commit may fail; the commit itself has happened then
 		if lease.is_held(attempt.job.name, attempt.lease_token):
 			raise
-		frappe.log_error(title=f"{attempt.job.name}: after its commit")
+		said = sanitize.text(frappe.get_traceback())
+		frappe.log_error(title=f"{attempt.job.name}: after its commit", message=said)
 		frappe.db.commit()  # nosemgrep: the error's record
 
 

@@ -1,4 +1,4 @@
-"""What a handler is given beside its parameters: ids, progress, checkpoints, steps, notes, children."""
+"""What a handler is given beside its parameters: ids, progress, checkpoints, steps, notes, files, jobs."""
 
 from collections import deque
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from typing import Any
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, statements, states, steps, tracing
+from dartwing_jobs.engine import log, outputs, sanitize, statements, states, steps, write_guard
 from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140
@@ -48,7 +48,7 @@ class JobContext:
 		"""Reports how far the work is. Others see it at once, whatever the handler's transaction does."""
 		columns = {"progress": min(100.0, max(0.0, float(percent)))}
 		if message is not None:
-			columns["progress_message"] = str(message)[:MESSAGE_LENGTH]
+			columns["progress_message"] = sanitize.text(str(message))[:MESSAGE_LENGTH]
 		self.last_report |= columns
 		if self._watchdog:
 			self._watchdog.report(self.job_name, columns)
@@ -80,7 +80,7 @@ class JobContext:
 
 	def log(self, message: str) -> None:
 		"""Adds a note to the job's story. It stays there when the handler's own work is rolled back."""
-		text = _storable(str(message))[:NOTE_LENGTH]
+		text = sanitize.text(_storable(str(message)))[:NOTE_LENGTH]
 		frappe.logger("dartwing_jobs").info("%s attempt %s: %s", self.job_name, self.attempt, text)
 		details = {"now": clock.now(), "actor": self.owner_user, "message": text}
 		self._notes.append(log.row(self._job, NOTE, states.RUNNING, states.RUNNING, **details))
@@ -94,7 +94,14 @@ class JobContext:
 		from dartwing_jobs.engine.submit import submit
 
 		inherited = {"owner_user": self.owner_user, "priority": self._job.priority}
-		return submit(job_type, parameters, self.organization, **(inherited | options))
+		with write_guard.lifted():
+			return submit(job_type, parameters, self.organization, **(inherited | options))
+
+	def attach(self, file_name: str, content: bytes | str) -> str:
+		"""Keeps an output as a private file, for those who may read the job; answers with its address."""
+		with write_guard.lifted():
+			self.output_reference = outputs.attach(self.job_name, file_name, content)
+		return self.output_reference
 
 	def _commit(self) -> None:
 		self.write_notes()

@@ -16,7 +16,7 @@ EDITABLE_WHILE_WAITING = frozenset({"priority", "scheduled_for", "max_retries", 
 BOOKKEEPING = frozenset({"modified", "modified_by", "idx"})
 STANDARD = ("owner", "creation", "docstatus")
 # forms show these read-only too, but the controller fills them in at insert
-FILLED_AT_INSERT = frozenset({"status", "created_at", "job_hash", "run_at"})
+FILLED_AT_INSERT = frozenset({"status", "created_at", "job_hash", "run_at", "input_checksums"})
 
 
 def check_new(job) -> None:

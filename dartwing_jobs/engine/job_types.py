@@ -19,6 +19,7 @@ COLUMNS = (
 	"max_running",
 	"rate_limit",
 	"rate_window_seconds",
+	"writable_doctypes",
 )
 
 

@@ -8,6 +8,8 @@ import time
 
 import frappe
 
+from dartwing_jobs.engine import sanitize
+
 EVENTS = ("on_update", "on_change")
 # what Frappe itself hooks to all documents is about saving forms, and every site has it
 FRAPPE = "frappe."
@@ -69,7 +71,8 @@ def _tell(job_name: str, from_status: str | None, to_status: str) -> None:
 		frappe.db.commit()  # nosemgrep: what listeners wrote; the move itself was committed before
 	except Exception:
 		frappe.db.rollback()
-		frappe.log_error(title=f"A listener to {job_name} failed")
+		said = sanitize.text(frappe.get_traceback())
+		frappe.log_error(title=f"A listener to {job_name} failed", message=said)
 		frappe.db.commit()  # nosemgrep: the error's record
 
 

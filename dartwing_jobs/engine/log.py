@@ -5,7 +5,7 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import counters, journal, naming, rows, statements
+from dartwing_jobs.engine import counters, journal, naming, rows, sanitize, statements
 
 # what each row takes over from its job, so that it can be read alone
 FROM_THE_JOB = (
@@ -65,7 +65,7 @@ def row(
 		to_status=to_status,
 		timestamp=now,
 		actor=actor,
-		message=message,
+		message=message and sanitize.text(message),
 		attempt=changes.get("attempt", job.get("attempt")) or 0,
 		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
 		job_queue=changes.get("job_queue", job.get("job_queue")),

@@ -10,7 +10,7 @@ from itertools import islice
 import frappe
 
 from dartwing_jobs import clock, settings
-from dartwing_jobs.engine import counters, database, states
+from dartwing_jobs.engine import counters, database, outputs, states
 
 JOB = "Background Job"
 RUN = "Job Run"
@@ -101,6 +101,7 @@ def _delete_batch(job_type: str, status: str, before: datetime, after) -> tuple[
 
 def _delete(names: list[str]) -> None:
 	counters.add(counters.take(names))
+	outputs.delete_of(names)
 	for doctype in BELONGINGS if settings.keeps_runs() else (*BELONGINGS, RUN):
 		frappe.db.delete(doctype, {"background_job": ["in", names]})
 	frappe.db.delete(JOB, {"name": ["in", names]})

@@ -21,6 +21,7 @@ from dartwing_jobs.engine import (
 	dependents,
 	fingerprints,
 	foreign,
+	inputs,
 	keys,
 	listeners,
 	log,
@@ -183,6 +184,7 @@ def _new_job(its_type, organization: str | None, options: dict) -> frappe._dict:
 def _storable(job_type, many_parameters: list) -> list[str | None]:
 	label, most_bytes = _("Parameters"), settings.max_parameter_bytes()
 	stored = [job_parameters.canonical(one, label, most_bytes) for one in many_parameters]
+	job_parameters.check_secrets(job_type, stored)
 	if job_type.parameters_schema:
 		for one in stored:
 			job_parameters.check_schema(job_type, one)
@@ -232,6 +234,7 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_
 	first.modified_by = frappe.session.user
 	del first["doctype"]  # it is no column
 	jobs = _rows(first, stored, given_keys)
+	inputs.remember(jobs, its_type)
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
 	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]
 	if claims or first.unique_key:

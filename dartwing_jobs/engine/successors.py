@@ -47,6 +47,7 @@ def take_over(job, due: datetime, now: datetime) -> str:
 		"next_retry_at": database.as_site_time(due),
 		"run_at": due,
 		"input_parameters": statements.as_json(failed.input_parameters),
+		"input_checksums": statements.as_json(failed.input_checksums),
 	}
 	# a unique key has one holder at a time
 	statements.update(

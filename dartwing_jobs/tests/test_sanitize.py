@@ -5,7 +5,7 @@ import pytest
 
 from dartwing_jobs import PermanentError, TransientError, job_handler, submit
 from dartwing_jobs.engine import drain, sanitize
-from dartwing_jobs.tests.world import make_job_type
+from dartwing_jobs.tests.world import make_job_type, make_queue
 
 SECRET = "hunter2-x9"
 TEXTS = [
@@ -95,3 +95,20 @@ def test_no_secret_is_stored_anywhere(world, kind):
 	assert not [text for text in stored if text and SECRET in text]
 	assert all(f"password={sanitize.MASK}" in text for text in stored[:2])
 	assert f"The service refused password={sanitize.MASK}" in stored
+
+
+@job_handler
+def note_a_secret(parameters: dict, context) -> None:
+	context.progress(10, f"logged in with password={SECRET}")
+	context.log(f"GET https://example.com/?token={SECRET}&page=2")
+
+
+def test_no_secret_is_stored_in_notes_and_progress(world):
+	queue = make_queue()
+	job_type = make_job_type(handler_method=f"{__name__}.note_a_secret").name
+	job = submit(job_type, {}, world.a, job_queue=queue).name
+	frappe.db.commit()
+	drain.drain([queue])
+	assert frappe.db.get_value("Background Job", job, "progress_message") == "logged in with password=***"
+	notes = frappe.get_all("Job Execution Log", {"background_job": job, "event": "job.note"}, pluck="message")
+	assert notes == ["GET https://example.com/?token=***&page=2"]

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 
 import frappe
 import frappe.api
+from frappe.core.doctype.file.file import download_private_file
 from werkzeug.exceptions import HTTPException
 from werkzeug.serving import run_simple
 from werkzeug.wrappers import Request, Response
@@ -31,7 +32,8 @@ def _answer(request: Request) -> Response:
 		frappe.throw(frappe._("The request's arguments must be an object"))
 	frappe.local.form_dict = frappe._dict(sent)
 	_ask_hooks(request.headers.get("Authorization", ""))
-	response = frappe.api.handle(request)
+	is_private_file = request.path.startswith("/private/files/")
+	response = (download_private_file if is_private_file else frappe.api.handle)(request)
 	if frappe.local.flags.commit or request.method in ("POST", "PUT", "DELETE", "PATCH"):
 		frappe.db.commit()
 	else:

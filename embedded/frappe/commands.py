@@ -62,9 +62,8 @@ def execute(method: str, arguments: str, kwargs: str) -> None:
 
 def set_config(site: str, key: str, value: str, for_all: bool, parse: bool) -> None:
 	path = "common_site_config.json" if for_all else f"{site}/site_config.json"
-	installer.write_json(
-		path, {**frappe.get_file_json(path), key: ast.literal_eval(value) if parse else value}
-	)
+	value = ast.literal_eval(value) if parse else value
+	installer.write_json(path, {**frappe.get_file_json(path), key: value})
 
 
 FLAG = {"is_flag": True}

@@ -28,10 +28,9 @@ NameError 0 DuplicateEntryError
 ValidationError 404 DoesNotExistError IncorrectSitePath
 ValidationError 429 RateLimitExceededError
 ValidationError 503 QueueOverloaded
-ValidationError 0 AppNotInstalledError CannotChangeConstantError CharacterLengthExceededError DataError
-ValidationError 0 DocumentLockedError InvalidColumnName InvalidEmailAddressError LinkExistsError
-ValidationError 0 LinkValidationError MandatoryError NonNegativeError TimestampMismatchError
-ValidationError 0 UniqueValidationError
+ValidationError 0 AppNotInstalledError CannotChangeConstantError CharacterLengthExceededError NonNegativeError
+ValidationError 0 DataError DocumentLockedError InvalidColumnName InvalidEmailAddressError LinkExistsError
+ValidationError 0 LinkValidationError MandatoryError TimestampMismatchError UniqueValidationError
 """
 for _base, _status, *_names in map(str.split, CLASSES.strip().splitlines()):
 	_parent = globals().get(_base) or getattr(builtins, _base)

@@ -125,11 +125,9 @@ class PostgresDatabase(Values):
 		return self.sql("select to_regclass(%s) is not null", f'"tab{doctype}"')[0][0]
 
 	def get_table_columns(self, doctype: str) -> list[str]:
-		query, key = (
-			"select column_name from information_schema.columns where table_name = %s",
-			f"tab{doctype}",
-		)
-		return frappe.cache.get_value(f"table_columns::{doctype}", lambda: self.sql(query, key, pluck=True))
+		query = "select column_name from information_schema.columns where table_name = %s"
+		key, names = f"table_columns::{doctype}", (f"tab{doctype}",)
+		return frappe.cache.get_value(key, lambda: self.sql(query, names, pluck=True))
 
 	def has_column(self, doctype: str, column: str) -> bool:
 		return column in self.get_table_columns(doctype)

@@ -120,9 +120,8 @@ class Values:
 
 	def get_global(self, key: str) -> str | None:
 		where = {"defkey": key, "parent": "__global"}
-		return frappe.cache.get_value(
-			f"global::{key}", lambda: self.get_value("DefaultValue", where, "defvalue")
-		)
+		found = ("DefaultValue", where, "defvalue")
+		return frappe.cache.get_value(f"global::{key}", lambda: self.get_value(*found))
 
 	def set_global(self, key: str, val: str) -> None:
 		self.delete("DefaultValue", {"defkey": key, "parent": "__global"})

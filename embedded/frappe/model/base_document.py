@@ -172,10 +172,8 @@ class BaseDocument:
 		if self.meta.autoname and self.meta.autoname.startswith("field:"):
 			self.set(self.meta.autoname[6:], self.name)
 		# markup alone is no content
-		texts = [
-			(df, re.sub(r"<[^>]*>", "", cstr("" if value == [] else value)))
-			for _row, df, value in self._all_values()
-		]
+		values = [(df, cstr("" if value == [] else value)) for _row, df, value in self._all_values()]
+		texts = [(df, re.sub(r"<[^>]*>", "", value)) for df, value in values]
 		missing = [df.fieldname for df, text in texts if df.reqd and not text.strip()]
 		if missing and not self.flags.ignore_mandatory:
 			frappe.throw(f"[{self.doctype}, {self.name}]: {', '.join(missing)}", frappe.MandatoryError)

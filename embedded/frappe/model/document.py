@@ -243,6 +243,9 @@ def delete_doc(
 	doc.run_method("after_delete")
 	frappe.clear_document_cache(doctype, name)
 	if not for_reload:
+		attached = {"attached_to_doctype": doctype, "attached_to_name": name}
+		for file in frappe.get_all("File", filters=attached, pluck="name"):
+			delete_doc("File", file, ignore_permissions=True)
 		doc.notify_update()
 	return None
 

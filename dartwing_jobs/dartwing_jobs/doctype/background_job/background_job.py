@@ -10,6 +10,7 @@ from dartwing_jobs.engine import (
 	counters,
 	database,
 	frozen,
+	inputs,
 	keys,
 	log,
 	naming,
@@ -64,6 +65,9 @@ class BackgroundJob(JobsDocument):
 			submission.fill_in(self, submission.type_of(self))
 			self.run_at = None if self.depends_on else database.due_moment(self.scheduled_for)
 			parameters.store(self, "input_parameters")
+			parameters.check_secrets(submission.type_of(self), [self.input_parameters])
+			self.input_checksums = None
+			inputs.remember([self], submission.type_of(self))
 
 	def validate(self):
 		if self.is_new():

@@ -7,6 +7,7 @@ from frappe import _
 
 from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine import submission
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 
 RECORDED = ("run_as", "disabled_reason", "next_fire_at", "last_fire_at")
@@ -25,6 +26,7 @@ class JobSchedule(JobsDocument):
 		tenancy.check_same_organization(self, "job_template")
 		cron.check(self.cron_expression, clock.now())
 		self.validate_template()
+		self.validate_secrets()
 		self.validate_time_zone()
 		self.validate_window()
 
@@ -44,6 +46,10 @@ class JobSchedule(JobsDocument):
 		if frappe.db.get_value("Job Template", self.job_template, "status") != "Active":
 			message = _("Job Template {0} is archived or gone; choose an active one.")
 			frappe.throw(message.format(self.job_template), InvalidJobError)
+
+	def validate_secrets(self) -> None:
+		template = frappe.get_cached_doc("Job Template", self.job_template)
+		parameters.check_secrets(submission.type_of(template), [self.param_overrides])
 
 	def validate_time_zone(self) -> None:
 		try:

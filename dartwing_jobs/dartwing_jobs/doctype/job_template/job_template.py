@@ -5,12 +5,15 @@ from frappe import _
 
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
+from dartwing_jobs.engine import submission
 from dartwing_jobs.errors import InvalidJobError
 
 
 class JobTemplate(JobsDocument):
 	def before_validate(self):
 		parameters.store(self, "default_params")
+		if self.default_params and self.job_type:
+			parameters.check_secrets(submission.type_of(self), [self.default_params])
 
 	def validate(self):
 		if self.is_new() and self.organization:

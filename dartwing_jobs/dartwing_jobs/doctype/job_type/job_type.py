@@ -8,7 +8,7 @@ from frappe.permissions import rights
 from frappe.utils import cint
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import handlers, pauses, policies, priorities, queue_rules
+from dartwing_jobs.engine import handlers, pauses, policies, priorities, queue_rules, write_guard
 from dartwing_jobs.engine.categories import GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
@@ -27,6 +27,7 @@ class JobType(JobsDocument):
 		self.validate_handler_method()
 		self.validate_requires_permission()
 		self.validate_parameters_schema()
+		self.validate_writable_doctypes()
 		if self.job_queue:
 			queue_rules.check(self.job_queue, self)
 
@@ -85,6 +86,12 @@ class JobType(JobsDocument):
 				"Requires Permission must be DocType:permission, such as Sales Invoice:create, not {0}."
 			)
 			frappe.throw(message.format(self.requires_permission), InvalidJobError)
+
+	def validate_writable_doctypes(self) -> None:
+		for doctype in write_guard.writable_doctypes(self):
+			if not frappe.db.exists("DocType", doctype):
+				message = _("DocTypes It May Write: there is no DocType {0}. Write one name per line.")
+				frappe.throw(message.format(doctype), InvalidJobError)
 
 	def validate_parameters_schema(self) -> None:
 		given = self.parameters_schema
