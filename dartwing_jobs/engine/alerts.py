@@ -72,6 +72,7 @@ def call_for_all() -> None:
 	category=NOTIFICATION,
 	job_queue="q:notifications",
 	timeout=120,
+	deduplication_window=0,  # two alerts may look alike, and tell of different jobs
 	requires_permission="Job Engine Settings:write",
 )
 def tell(given: dict, context) -> dict | None:
@@ -123,7 +124,7 @@ def _one_waits(organization: str, job_type: str) -> bool:
 
 def _submit(organization: str, job_type: str, since: datetime, job_name: str) -> None:
 	given = {"job_type": job_type, "since": since.isoformat(), "job": job_name}
-	submit(ALERT, given, organization, owner_user="Administrator")
+	submit(ALERT, given, organization, owner_user="Administrator", must_submit=True)
 
 
 def _tell_nobody(organization: str, job_type: str, since: datetime, reason: str) -> None:

@@ -24,14 +24,22 @@ OF_ORGANIZATION = """select count(*) as waiting from (select 1 from `tabBackgrou
 def check(job, count: int) -> None:
 	"""Raises QueueFull when so many jobs more are too many for their queue or their organization."""
 	most = routes.most_waiting(job.job_queue)
-	if most and _exceeds(f"waiting|queue|{job.job_queue}", most, count, IN_QUEUE, (job.job_queue, most) * 3):
+	if most and _exceeds(turnstile_of_queue(job.job_queue), most, count, IN_QUEUE, (job.job_queue, most) * 3):
 		message = _("Queue full: {0} takes at most {1} waiting jobs. Try again later, or use another queue.")
 		frappe.throw(message.format(job.job_queue, most), QueueFull)
 	most = policies.most_waiting_of(job.organization)
-	values = job.organization, most
-	if most and _exceeds(f"waiting|organization|{job.organization}", most, count, OF_ORGANIZATION, values):
+	turnstile, values = turnstile_of_organization(job.organization), (job.organization, most)
+	if most and _exceeds(turnstile, most, count, OF_ORGANIZATION, values):
 		message = _("Queue full: organization {0} may have at most {1} waiting jobs. Try again later.")
 		frappe.throw(message.format(job.organization, most), QueueFull)
+
+
+def turnstile_of_queue(job_queue: str) -> str:
+	return f"waiting|queue|{job_queue}"
+
+
+def turnstile_of_organization(organization: str) -> str:
+	return f"waiting|organization|{organization}"
 
 
 def _exceeds(turnstile: str, most: int, count: int, statement: str, values: tuple) -> bool:

@@ -68,7 +68,8 @@ def row(
 		message=message and sanitize.text(message),
 		attempt=changes.get("attempt", job.get("attempt")) or 0,
 		retry_attempt=changes.get("retry_count", job.get("retry_count")) or 0,
-		job_queue=changes.get("job_queue", job.get("job_queue")),
+		# a dead letter's: where it waited
+		job_queue=changes.get("origin_queue") or job.get("origin_queue") or job.get("job_queue"),
 		details=_as_json(_told_by(changes if from_status else job) | (details or {})),
 		error_class=error_class,
 		duration_seconds=duration_seconds or 0.0,

@@ -6,6 +6,7 @@ import frappe
 
 from dartwing_jobs.engine import log, outcomes, states, transitions
 from dartwing_jobs.engine.control import CANCEL_REQUESTED
+from dartwing_jobs.engine.queues import DEAD_LETTERS
 
 OLDEST_FIRST = "timestamp asc, name asc"
 # the fields of a job that are history, not what somebody asked for
@@ -72,6 +73,8 @@ def _entered(row) -> dict:
 		entered[transitions.STAMPS[row.to_status]] = row.timestamp
 	if row.to_status == states.CANCELED:
 		entered["canceled_by"] = row.actor
+	if row.to_status == states.DEAD_LETTER:
+		entered["job_queue"] = DEAD_LETTERS
 	if row.to_status in (states.RUNNING, states.COMPLETED, states.DEAD_LETTER):
 		entered["next_retry_at"] = None
 	return entered

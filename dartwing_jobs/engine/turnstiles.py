@@ -4,9 +4,11 @@ Rows of their own: workers and submitters must never wait for each other, nor fo
 """
 
 import frappe
+from frappe import _
 
 from dartwing_jobs import clock
 from dartwing_jobs.engine import database, statements
+from dartwing_jobs.errors import SubmitConflict
 
 DOCTYPE = "Job Turnstile"
 # how long somebody waits for those who went before and have not ended their transaction yet
@@ -21,7 +23,16 @@ def enter(name: str) -> None:
 		_make(name)
 		_made.add(key)
 	if not database.lock_row(DOCTYPE, name, WAIT_SECONDS):
-		statements.insert(DOCTYPE, [_row(name)])  # somebody has deleted it; who inserts a row holds it, too
+		_made.discard(key)
+		# PostgreSQL shows a transaction no row that is newer than its snapshot
+		raise SubmitConflict(_("The limit {0} was counted for the first time; try again.").format(name))
+
+
+def prepare(*names: str) -> None:
+	"""Makes turnstiles along with their limits, so that those who count find them."""
+	for name in names:
+		if not frappe.db.exists(DOCTYPE, name):
+			statements.insert(DOCTYPE, [_row(name)])
 
 
 def _make(name: str) -> None:

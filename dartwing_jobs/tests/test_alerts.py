@@ -56,7 +56,8 @@ def organization(world):
 @pytest.fixture
 def hopeless(queue):
 	"""A job type all of whose jobs die at once."""
-	name = make_job_type(handler_method="dartwing_jobs.samples.fail_for_good", job_queue=queue).name
+	fields = {"job_queue": queue, "allowed_secrets": "message"}
+	name = make_job_type(handler_method="dartwing_jobs.samples.fail_for_good", **fields).name
 	frappe.db.commit()
 	return name
 
@@ -394,4 +395,4 @@ def test_an_administrator_can_switch_alerts_off(organization, queue, hopeless):
 def test_people_do_not_submit_alerts(world):
 	frappe.set_user(world.admin_a)
 	with pytest.raises(frappe.PermissionError):
-		submit(burials.ALERT, {"job_type": "sample_job", "since": "2026-01-01"}, world.a)
+		submit(burials.ALERT, {"job_type": "sample_job", "since": "2026-01-01"}, world.a, must_submit=True)

@@ -154,7 +154,7 @@ def test_a_submit_names_only_queues_that_are_for_it(world, category, named, allo
 		assert submit(job_type, {}, world.a, job_queue=named).job_queue == named
 	else:
 		with pytest.raises(InvalidJobError, match=f"do not wait in {named}"):
-			submit(job_type, {}, world.a, job_queue=named)
+			submit(job_type, {}, world.a, job_queue=named, must_submit=True)
 
 
 def test_a_type_says_its_own_queue_and_operators_queues_are_open(world, queue):

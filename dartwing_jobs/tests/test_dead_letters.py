@@ -29,7 +29,8 @@ def queue():
 
 @pytest.fixture
 def job_type(queue):
-	return make_job_type(handler_method="dartwing_jobs.samples.fail_for_good", job_queue=queue).name
+	fields = {"job_queue": queue, "allowed_secrets": "message"}
+	return make_job_type(handler_method="dartwing_jobs.samples.fail_for_good", **fields).name
 
 
 @pytest.fixture

@@ -1,12 +1,14 @@
 """Job Organization Policy: pauses and limits of one organization."""
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import pauses, policies
+from dartwing_jobs.engine import capacity, pauses, policies, turnstiles
 
 
 class JobOrganizationPolicy(JobsDocument):
 	def on_update(self):
 		policies.forget()
+		if self.max_waiting:
+			turnstiles.prepare(capacity.turnstile_of_organization(self.name))
 		if self.paused:
 			pauses.mark_after_commit(pauses.ORGANIZATION, self.name)
 		else:

@@ -5,7 +5,7 @@ from frappe import _
 from frappe.utils.background_jobs import get_queue_list
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import pauses, routes
+from dartwing_jobs.engine import capacity, pauses, routes, turnstiles
 from dartwing_jobs.engine.queues import STANDARD_QUEUE_NAMES
 from dartwing_jobs.errors import InvalidJobError
 
@@ -19,6 +19,8 @@ class JobQueue(JobsDocument):
 
 	def on_update(self):
 		routes.forget()
+		if self.max_waiting:
+			turnstiles.prepare(capacity.turnstile_of_queue(self.name))
 		if not self.paused:
 			pauses.ring_after_commit()
 
