@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 MASK = "***"
-# nothing shorter has the shape of a secret, nor does a shorter key: pwd=1, and the shortest token of a vendor
+# nothing shorter has the shape of a secret (pwd=1); nor has a shorter key, as no vendor's token is that short
 SHORTEST, LONG_KEY = 5, 14
 
 # the end of a name such as db_password, X-Api-Key or clientSecret; tokens of pages and devices open nothing

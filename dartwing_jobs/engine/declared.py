@@ -99,6 +99,8 @@ def _as_stored(option: str, value):
 		from dartwing_jobs import schemas
 
 		return schemas.text(value)
+	if isinstance(value, list | tuple):
+		return "\n".join(value)
 	return priorities.from_value(value) if option == "priority" else value
 
 

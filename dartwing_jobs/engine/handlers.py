@@ -35,6 +35,8 @@ class Declaration:
 	allow_critical: bool | None = None
 	allow_schedule: bool | None = None
 	schema: dict | None = None
+	writable_doctypes: list[str] | None = None
+	allowed_secrets: list[str] | None = None
 
 
 def job_handler(function: Callable | None = None, **options) -> Callable:

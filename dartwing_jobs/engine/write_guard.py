@@ -78,7 +78,7 @@ class GuardedCallbacks:
 
 	def guarded(self, function: Callable) -> Callable:
 		def call() -> None:
-			with _in_place_of(frappe.db, "sql", self.guard.around_sql):
+			with _in_place_of(frappe.local.db, "sql", self.guard.around_sql):
 				function()
 
 		return call
@@ -90,7 +90,7 @@ def guarding(job_type) -> Iterator[None]:
 	if not policies.category_of(job_type).restricts_writes:
 		yield
 		return
-	guard, db = Guard(job_type), frappe.db
+	guard, db = Guard(job_type), frappe.local.db
 	frappe.local.dartwing_write_guard = guard
 	try:
 		with (

@@ -222,3 +222,12 @@ def test_migrating_and_installing_an_app_sync(hook, door):
 def test_the_samples_bring_no_types():
 	"""A production site gets sample_job, as the fixture says, the engine's alerts, and nothing else."""
 	assert vars(hooks)[handlers.HOOK] == ["dartwing_jobs.engine.alerts.tell"]
+
+
+def test_a_handler_declares_what_it_writes_and_what_only_looks_secret(hook, declare):
+	hook(f"{MODULE}.plain")
+	lists = {"writable_doctypes": ["User", "Organization"], "allowed_secrets": ["devices.*.token"]}
+	declare(declaring.plain, job_type="test_plain", category="Planning", **lists)
+	declared.sync()
+	assert stored().writable_doctypes == "User\nOrganization"
+	assert stored().allowed_secrets == "devices.*.token"
