@@ -85,7 +85,7 @@ def test_odd_text_is_only_text(world, manager, text):
 
 
 @pytest.mark.parametrize("name", ["50% 'Off'", 'Say "Hi"', "a/b", "Zürich 東京 🦜", "back\\slash", "%s %d"])
-def test_organizations_may_have_odd_names(name):
+def test_organizations_may_have_odd_names(world, name):
 	organization = make_organization(name)
 	job = make_job(organization)
 	assert frappe.get_list("Background Job", filters={"organization": organization}, pluck="name") == [

@@ -25,7 +25,7 @@ def plant_run(job) -> str:
 	return name
 
 
-def test_an_organization_is_not_blocked_by_its_jobs():
+def test_an_organization_is_not_blocked_by_its_jobs(world):
 	organization = make_organization()
 	job = make_job(organization)
 	plant_run(job)

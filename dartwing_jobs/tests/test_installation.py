@@ -70,4 +70,4 @@ def test_uninstall_and_install_again(round_trip):
 	organization = frappe.get_doc(
 		{"doctype": "Organization", "organization_name": f"Again {round_trip}"}
 	).insert()
-	assert make_job(organization.name).name.endswith("-00001")
+	assert make_job(organization.name, job_type="sample_job").name.endswith("-00001")

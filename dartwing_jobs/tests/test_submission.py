@@ -16,13 +16,13 @@ from dartwing_jobs.tests.world import (
 
 
 @pytest.mark.parametrize("status", ["Inactive", "Dissolved"])
-def test_an_inactive_organization_gets_no_job(status):
+def test_an_inactive_organization_gets_no_job(world, status):
 	organization = make_organization(status=status)
 	with pytest.raises(InvalidJobError, match=f"is {status}; only active organizations"):
 		new_job(organization).insert()
 
 
-def test_a_vanished_organization_gets_no_job():
+def test_a_vanished_organization_gets_no_job(world):
 	with pytest.raises(frappe.LinkValidationError, match="Organization"):
 		new_job("Gone").insert()
 	with pytest.raises(InvalidJobError, match="Organization Gone was not found"):
