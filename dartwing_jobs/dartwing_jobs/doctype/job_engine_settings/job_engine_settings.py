@@ -5,7 +5,6 @@ from urllib.parse import urlsplit
 import frappe
 from frappe import _
 
-from dartwing_jobs import settings
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine.alerts import SECRET
 from dartwing_jobs.errors import InvalidJobError
@@ -40,7 +39,8 @@ class JobEngineSettings(JobsDocument):
 			frappe.throw(message.format(SHORTEST_LEASE_SECONDS), InvalidJobError)
 
 	def check_webhook(self) -> None:
-		if not self.alert_webhook_url or self.alert_webhook_url == settings.alert_webhook_url():
+		before = self.get_doc_before_save()
+		if not self.alert_webhook_url or (before and before.alert_webhook_url == self.alert_webhook_url):
 			return  # the gate must open and close whatever has become of the secret
 		if not _is_web_address(self.alert_webhook_url):
 			message = _("{0} must be an address that begins with http:// or https://, not {1}.")
