@@ -137,10 +137,10 @@ def status(job: str) -> dict:
 def history(job: str) -> list[dict]:
 	"""The job's story, oldest first."""
 	_readable(job)
-	fields = ["timestamp", "event", "from_status", "to_status", "actor", "message", "attempt"]
+	fields = ["timestamp", "event", "from_status", "to_status", "actor", "message", "attempt", "details"]
 	order = "timestamp asc, name asc"
 	rows = frappe.get_all("Job Execution Log", filters={"background_job": job}, fields=fields, order_by=order)
-	return [{name: _plain(value) for name, value in row.items()} for row in rows]
+	return [{**_plain_row(row), "details": job_parameters.load(row.details)} for row in rows]
 
 
 @frappe.whitelist(methods=["GET", "POST"])
@@ -197,6 +197,10 @@ def _readable(job_name: str):
 	if job is None or not tenancy.may_act_on(job, frappe.session.user):
 		frappe.throw(frappe._("Job {0} was not found.").format(job_name), frappe.DoesNotExistError)
 	return job
+
+
+def _plain_row(row) -> dict:
+	return {name: _plain(value) for name, value in row.items()}
 
 
 def _plain(value):

@@ -112,6 +112,8 @@ def _gauges() -> Iterator[Metric]:
 
 def _gauges_of_queues() -> Iterator[Metric]:
 	yield _gauge("jobs_waiting", "Jobs in line", _waiting(), ["queue", "priority"])
+	text = "Jobs that are due, but held by a pause or a limit"
+	yield _gauge("jobs_held", text, _by_queue(gauges.held()), ["queue"])
 	yield _gauge("jobs_running", "Jobs that run", _by_queue(gauges.running()), ["queue"])
 	objectives = {queue.name: queue.max_wait_seconds for queue in gauges.queues()}
 	text = "How long a job may wait in line; 0: as long as it takes"

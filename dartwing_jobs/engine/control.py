@@ -11,6 +11,7 @@ from dartwing_jobs.engine import (
 	burials,
 	database,
 	dependents,
+	keys,
 	log,
 	order,
 	statements,
@@ -77,6 +78,8 @@ def submit_again(job, owner_user: str, parameters: dict | str | None = None, rea
 		job_queue=burials.origin_of(job),
 		project_id=job.project_id,
 		correlation_id=job.correlation_id,
+		# who submits the same again is to be answered with what came out of this one
+		idempotency_key=job.idempotency_key if keys.is_given(job) else None,
 		retry_of=job.name,
 		must_submit=True,
 	)
@@ -89,7 +92,7 @@ def _tell_of_replay(old, new, reason: str | None) -> None:
 	user, now = frappe.session.user, clock.now()
 	changed = differences.between(load(old.input_parameters), load(new.input_parameters))
 	told = {"by": user, "reason": reason, "difference": changed}
-	first = json.dumps({"replay_of": old.name, **told})
+	first = json.dumps({"retry_of": old.name, **told})
 	values = (first, f"Replay of {old.name}", new.name, states.CREATION.event)
 	statements.execute(
 		"""update `tabJob Execution Log` set details = %s, message = %s

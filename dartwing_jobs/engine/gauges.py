@@ -51,6 +51,14 @@ def oldest_waiting(now: datetime, organizations: list[str] | None = None) -> dic
 	return {row.line: max(0.0, (now - row.came).total_seconds()) for row in found}
 
 
+def held(organizations: list[str] | None = None) -> dict[str, int]:
+	"""How many are due, but held by a pause or a limit, by queue."""
+	whose, values = of_organizations(organizations)
+	statement = f"""select count(*) as jobs from `tabBackground Job`
+		where job_queue = %s and held_by > ''{whose}"""
+	return {queue.name: statements.fetch(statement, [queue.name, *values])[0].jobs for queue in queues()}
+
+
 def running(organizations: list[str] | None = None) -> dict[str, int]:
 	whose, values = of_organizations(organizations)
 	found = statements.fetch(

@@ -61,12 +61,14 @@ def _by_status(organizations: list[str] | None) -> dict[str, int]:
 
 def _queues(organizations: list[str] | None, now: datetime) -> list[dict]:
 	waiting, running = gauges.waiting(organizations), gauges.running(organizations)
+	held = gauges.held(organizations)
 	oldest = gauges.oldest_waiting(now, organizations)
 	return [
 		{
 			"queue": queue.name,
 			"waiting": sum(waiting.get(queue.name, {}).values()),
 			"waiting_by_priority": waiting.get(queue.name, {}),
+			"held": held[queue.name],
 			"running": running.get(queue.name, 0),
 			"oldest_waiting_seconds": oldest.get(queue.name, 0.0),
 			"max_wait_seconds": queue.max_wait_seconds,

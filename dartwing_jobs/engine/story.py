@@ -6,6 +6,7 @@ import frappe
 
 from dartwing_jobs.engine import log, outcomes, states, transitions
 from dartwing_jobs.engine.control import CANCEL_REQUESTED
+from dartwing_jobs.engine.dead_letters import DISCARDED
 from dartwing_jobs.engine.queues import DEAD_LETTERS
 
 OLDEST_FIRST = "timestamp asc, name asc"
@@ -23,6 +24,9 @@ FIELDS = (
 	"canceled_by",
 	"cancel_requested_at",
 	"cancel_requested_by",
+	"discarded_at",
+	"discarded_by",
+	"discard_reason",
 	"error_message",
 	"error_type",
 	*log.FROM_THE_JOB,
@@ -51,6 +55,8 @@ def tell(rows: list) -> frappe._dict:
 	for row in rows:
 		if row.event == CANCEL_REQUESTED:
 			job |= {"cancel_requested_at": row.timestamp, "cancel_requested_by": row.actor}
+		elif row.event == DISCARDED:
+			job |= {"discarded_at": row.timestamp, "discarded_by": row.actor, "discard_reason": row.message}
 		elif row.from_status != row.to_status:
 			_hear_of_move(job, row)
 	return job

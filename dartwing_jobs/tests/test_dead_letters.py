@@ -165,7 +165,7 @@ def test_a_replay_is_a_new_job_like_the_old_one(world, bury, queue):
 	assert (told.actor, told.message) == (world.admin_a, "the line is back")
 	both = {"by": world.admin_a, "reason": "the line is back", "difference": []}
 	assert details_of(dead, "job.replayed") == {"replayed_as": new.name, **both}
-	assert details_of(new.name, "job.created") == {"replay_of": dead, **both}
+	assert details_of(new.name, "job.created") == {"retry_of": dead, **both}
 
 
 def test_a_replay_runs_with_its_owners_rights(world, queue):
@@ -443,6 +443,17 @@ def test_lists_hide_what_was_discarded_and_can_hide_what_was_replayed(bury, job_
 def test_a_cursor_that_is_none_is_refused(cursor):
 	with pytest.raises(InvalidJobError, match="not where a page ended"):
 		api.list_dead_letters(cursor=cursor)
+
+
+def test_a_replay_takes_the_key_of_the_dead_one_along(world, bury, job_type):
+	"""Whoever submits the same again is answered with the replay."""
+	(dead,) = bury(1, idempotency_keys=["once-only"])
+	new = dartwing_jobs.replay(dead).name
+	key = {"idempotency_key": "once-only"}
+	assert frappe.db.get_value("Job Idempotency Key", key, "background_job") == new
+	frappe.db.commit()
+	given = read(new).input_parameters
+	assert dartwing_jobs.submit(job_type, given, world.a, **key).name == new
 
 
 def test_at_a_terminal(bury, job_type):

@@ -221,7 +221,7 @@ def test_each_row_tells_queue_and_ids_and_the_last_one_class_and_duration(submit
 	run_job(job)
 	fields = ["event", "job_queue", "error_class", "duration_seconds", "request_id", "job_type", "attempt"]
 	rows = frappe.get_all("Job Execution Log", {"background_job": job}, fields, order_by=story.OLDEST_FIRST)
-	queue, job_type = frappe.db.get_value("Background Job", job, ["job_queue", "job_type"])
+	queue, job_type = frappe.db.get_value("Background Job", job, ["origin_queue", "job_type"])
 	assert {(row.job_queue, row.job_type, row.request_id) for row in rows} == {(queue, job_type, "R-1")}
 	assert [row.event for row in rows] == ["job.created", "job.enqueued", "job.started", "job.deadlettered"]
 	assert [row.error_class for row in rows] == [None] * 3 + ["dartwing_jobs.errors.PermanentError"]
