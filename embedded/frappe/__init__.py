@@ -20,8 +20,10 @@ from frappe.messages import _
 from frappe.documents import *
 from frappe import utils, query_builder, model, permissions, database
 from frappe.utils import redis_wrapper
-from frappe.model import db_query, document, meta, naming
-from frappe.permissions import get_roles
+from frappe.model.db_query import get_all, get_list
+from frappe.model.document import delete_doc, get_doc, new_doc
+from frappe.model.meta import get_meta
+from frappe.permissions import get_roles, has_permission
 
 
 def __getattr__(name: str):

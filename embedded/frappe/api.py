@@ -22,7 +22,7 @@ def handle(request: Request) -> Response:
 		return data
 	if data is not None:
 		frappe.local.response["message" if endpoint is call_method and not is_v2() else "data"] = data
-	return build_response("json")
+	return build_response()
 
 
 def call_method(method: str):
@@ -49,12 +49,10 @@ def list_documents(doctype: str) -> list[dict]:
 
 
 def create(doctype: str):
-	frappe.local.form_dict.pop("doctype", None)
-	return frappe.new_doc(doctype, **frappe.local.form_dict).insert()
+	return frappe.get_doc({**frappe.local.form_dict, "doctype": doctype}).insert()
 
 
 def update(doctype: str, name: str):
-	frappe.local.form_dict.pop("flags", None)
 	return frappe.get_doc(doctype, name, for_update=True).update(frappe.local.form_dict).save()
 
 
@@ -64,11 +62,10 @@ def delete(doctype: str, name: str) -> str:
 	return "ok"
 
 
-def build_response(response_type: str) -> Response:
+def build_response() -> Response:
 	answer, messages = frappe.local.response, frappe.local.message_log
-	kind = answer.get("type") or response_type
-	if kind != "json":
-		raise frappe.NotOfferedError(f"A response of type {kind}")
+	if answer.get("type", "json") != "json":
+		raise frappe.NotOfferedError(f"A response of type {answer.type}")
 	if not answer.get("docs"):
 		answer.pop("docs", None)
 	if messages:
@@ -91,7 +88,7 @@ def report_error(status_code: int) -> Response:
 		if trace:
 			answer.update(exception=trace.splitlines()[-1], exc=json.dumps([trace]))
 	frappe.local.response = answer
-	return build_response("json")
+	return build_response()
 
 
 def is_v2() -> bool:

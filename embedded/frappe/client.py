@@ -42,8 +42,7 @@ def set_value(doctype, name, fieldname, value=None):
 
 @frappe.whitelist(methods=["POST", "PUT"])
 def insert(doc=None):
-	values = {key: value for key, value in frappe.parse_json(doc).items() if key != "flags"}
-	return _whole(values).insert().as_dict()
+	return _whole(frappe.parse_json(doc)).insert().as_dict()
 
 
 @frappe.whitelist(methods=["POST", "PUT"])
@@ -60,7 +59,6 @@ def delete(doctype, name):
 def bulk_update(docs):
 	failed = []
 	for values in frappe.parse_json(docs):
-		values.pop("flags", None)
 		try:
 			frappe.get_doc(values["doctype"], values["docname"]).update(values).save()
 		except Exception:

@@ -44,8 +44,7 @@ def _named(function: Callable) -> Callable:
 
 def _connected(function: Callable) -> Callable:
 	def run(site: str, **options) -> None:
-		frappe.init(site)
-		frappe.connect()
+		frappe.connect(site)
 		try:
 			function(**options)
 			frappe.db.commit()

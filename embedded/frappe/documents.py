@@ -1,4 +1,4 @@
-"""frappe.get_doc and its relatives, JSON, and what may be called from outside."""
+"""Documents by other ways than frappe.get_doc, JSON, and what may be called from outside."""
 
 import datetime
 import inspect
@@ -13,13 +13,6 @@ from typing import Any, ForwardRef, Union
 import frappe
 import pydantic
 from frappe.context import local
-from frappe.model.db_query import get_all as get_all
-from frappe.model.db_query import get_list as get_list
-from frappe.model.document import delete_doc as delete_doc
-from frappe.model.document import get_doc
-from frappe.model.document import new_doc as new_doc
-from frappe.model.meta import get_meta as get_meta
-from frappe.permissions import has_permission as has_permission
 
 whitelisted: list[Callable] = []
 guest_methods: list[Callable] = []
@@ -27,13 +20,13 @@ allowed_http_methods_for_whitelisted_func: dict[Callable, list[str]] = {}
 
 
 def get_last_doc(doctype: str, filters=None, order_by: str = "creation desc"):
-	names = get_all(doctype, filters=filters, limit=1, order_by=order_by, pluck="name")
-	return get_doc(doctype, names[0] if names else None)
+	names = frappe.get_all(doctype, filters=filters, limit=1, order_by=order_by, pluck="name")
+	return frappe.get_doc(doctype, names[0] if names else None)
 
 
 def get_cached_doc(doctype: str, name: str | None = None):
 	name = name or doctype
-	return frappe.cache.get_value(f"document_cache::{doctype}::{name}", lambda: get_doc(doctype, name))
+	return frappe.cache.get_value(f"document_cache::{doctype}::{name}", lambda: frappe.get_doc(doctype, name))
 
 
 def clear_document_cache(doctype: str, name: str | None = None) -> None:

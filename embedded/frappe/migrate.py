@@ -12,8 +12,7 @@ FIRST = ("docfield", "docperm", "doctype_action", "doctype_link", "doctype_state
 
 class SiteMigration:
 	def run(self, site: str) -> None:
-		frappe.init(site)
-		frappe.connect()
+		frappe.connect(site)
 		frappe.clear_cache()
 		frappe.flags.in_migrate = True
 		apps = frappe.get_installed_apps()
@@ -85,18 +84,17 @@ def import_file_by_path(path: str, force: bool = False, data_import: bool = Fals
 			stamps["migration_hash"] = digest
 			if not force and frappe.db.get_value(*key, "migration_hash") == digest:
 				continue
-		_import_doc(doc, data_import)
+		_import_doc(doc, is_trusted=not data_import)
 		stamps |= {"modified": doc["modified"]} if doc.get("modified") else {}
 		if stamps:
 			frappe.db.set_value(*key, stamps, update_modified=False)
 
 
-def _import_doc(docdict: dict, data_import: bool) -> None:
+def _import_doc(docdict: dict, is_trusted: bool) -> None:
 	frappe.flags.in_import = True
 	doc = frappe.get_doc({**docdict, "__islocal": 1})
 	doc.run_method("before_import")
 	frappe.delete_doc(doc.doctype, doc.name, force=1, for_reload=True)
-	is_trusted = not data_import
 	doc.flags.update(ignore_links=True, ignore_validate=is_trusted, ignore_permissions=is_trusted)
 	doc.insert(ignore_mandatory=is_trusted)
 	frappe.flags.in_import = False

@@ -26,8 +26,7 @@ def has_permission(
 	return bool(granted.get(ptype))
 
 
-def get_doc_permissions(doc, user: str | None = None, ptype: str | None = None) -> dict:
-	user = user or frappe.session.user
+def get_doc_permissions(doc, user: str, ptype: str | None = None) -> dict:
 	hooks = frappe.get_hooks("has_permission", {})
 	# the rule of v16: every hook must answer with something true
 	for method in hooks.get(doc.doctype, []) + hooks.get("*", []):
@@ -41,9 +40,7 @@ def get_doc_permissions(doc, user: str | None = None, ptype: str | None = None) 
 	return {**if_owner, "create": 0} if is_owner else {}
 
 
-def get_role_permissions(doctype_meta, user: str | None = None, is_owner: bool = False) -> dict:
-	meta = frappe.get_meta(doctype_meta) if isinstance(doctype_meta, str) else doctype_meta
-	user = user or frappe.session.user
+def get_role_permissions(meta, user: str, is_owner: bool = False) -> dict:
 	if user == "Administrator":
 		return dict.fromkeys(rights, 1)
 	roles = frappe.get_roles(user)

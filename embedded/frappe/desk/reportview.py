@@ -1,16 +1,15 @@
 """Lists as list views ask for them: rows and counts."""
 
 import json
-import re
 
 import frappe
 from frappe import _
 from frappe.model import child_table_fields, default_fields, optional_fields
+from frappe.model.db_query import FIELD
 
 IGNORED = ("cmd", "data", "ignore_permissions", "view", "user", "join", "save_user_settings")
 IGNORED += ("with_comment_count", "strict", "applied_filters", "report_name")
-STANDARD = (*default_fields, *optional_fields, *child_table_fields, "*")
-FIELD = re.compile(r"(?:`tab([^`]+)`\.)?`?(\w+|\*)`?(?: as \w+)?", re.I)
+STANDARD = (*default_fields, *optional_fields, *child_table_fields)
 
 
 @frappe.whitelist()
@@ -35,7 +34,7 @@ def validate_args(sent: dict) -> frappe._dict:
 	data = frappe._dict({key: value for key, value in sent.items() if key not in IGNORED})
 	if isinstance(data.fields, str):
 		data.fields = ["*"] if data.fields == "*" else json.loads(data.fields)
-	for field in data.fields or []:
+	for field in [field for field in data.fields or [] if field != "*"]:
 		match = FIELD.fullmatch(field.strip())
 		meta = frappe.get_meta(match[1] or data.doctype) if match else None
 		if not meta or not (match[2] in STANDARD or meta.get_field(match[2])):

@@ -15,7 +15,7 @@ from rq.job import Job, JobStatus
 
 # in the order in which a worker without `--queue` serves them
 TIMEOUTS = {"short": 300, "default": 300, "long": 1500}
-REFUSED = {"event", "is_async", "job_name", "on_success", "on_failure"}
+REFUSED = {"at_front", "event", "is_async", "job_name", "now", "on_success", "on_failure"}
 WEEK = 7 * 24 * 60 * 60
 
 
@@ -24,9 +24,7 @@ def enqueue(
 	queue: str = "default",
 	timeout: int | None = None,
 	*,
-	now: bool = False,
 	enqueue_after_commit: bool = False,
-	at_front: bool = False,
 	job_id: str | None = None,
 	deduplicate: bool = False,
 	**kwargs,
@@ -35,13 +33,11 @@ def enqueue(
 		raise frappe.NotOfferedError(f"frappe.enqueue with {', '.join(refused)}")
 	if deduplicate and _is_waiting_or_forget(job_id):
 		return None
-	if now:
-		return frappe.call(method, **kwargs)
 	rq_queue = get_queue(queue)
 	if rq_queue.count >= (cint(frappe.conf.max_queued_jobs) or 500 + 50 * len(get_sites())):
 		frappe.throw(_("Too many jobs wait already in {0}").format(queue), frappe.QueueOverloaded)
 	job = {"site": frappe.local.site, "user": frappe.session.user, "method": method, "kwargs": kwargs}
-	options = {"timeout": timeout or TIMEOUTS[queue], "at_front": at_front, "kwargs": job}
+	options = {"timeout": timeout or TIMEOUTS[queue], "kwargs": job}
 	options |= {"job_id": create_job_id(job_id), "failure_ttl": WEEK, "result_ttl": 600}
 	if enqueue_after_commit:
 		return frappe.db.after_commit.add(lambda: rq_queue.enqueue_call(execute_job, **options))

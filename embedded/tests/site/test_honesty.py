@@ -9,6 +9,7 @@ REFUSED = {
 	"from frappe.installer import remove_app; remove_app('notes_app')": "Removing an app",
 	"from frappe.desk.search import search_link; search_link('Note Item', '', 'a.b')": "search_link",
 	"frappe.cache.hget('a', 'b')": "frappe.cache.hget",
+	"frappe.enqueue('notes_app.api.add', now=True)": "frappe.enqueue with now",
 }
 UNKNOWN = [
 	"from frappe.installer import install_app; install_app('notes_app', unknown=1)",
