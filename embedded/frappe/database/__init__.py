@@ -9,7 +9,6 @@ DROP = ("drop database if exists {name} with (force)", "drop role if exists {nam
 CREATE = ("create role {name} login password {password}",)
 CREATE += ("create database {name} owner {name} encoding 'UTF8' template template0",)
 TABLES = """
-create table "tabSeries" (name varchar(100) primary key, current bigint not null default 0);
 create table "tabSingles" (doctype varchar(255), field varchar(255), value text);
 create index singles_doctype_field_index on "tabSingles" (doctype, field);
 create table "__Auth" (doctype varchar(140), name varchar(255), fieldname varchar(140), password text,

@@ -3,7 +3,7 @@
 import frappe
 from frappe import _
 from frappe.model.base_document import BaseDocument, differ, get_controller, typed
-from frappe.model.naming import revert_series_if_last, set_new_name, validate_name
+from frappe.model.naming import set_new_name, validate_name
 from frappe.permissions import get_allowed_docs, get_user_permissions
 from frappe.utils.data import cstr, now, now_datetime, nowdate
 
@@ -235,8 +235,6 @@ def delete_doc(
 	doc.flags.update(flags or {}, **({"ignore_permissions": True} if ignore_permissions else {}))
 	if not for_reload:
 		_check(doc, force, ignore_on_trash)
-	if doc.get("naming_series"):
-		revert_series_if_last(doc.naming_series, name, doc)
 	frappe.db.delete(doctype, name)
 	for df in doc.meta.get_table_fields():
 		frappe.db.delete(df.options, {"parenttype": doctype, "parent": name})

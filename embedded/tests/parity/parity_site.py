@@ -7,7 +7,7 @@ import frappe
 import pytest
 from frappe.model.document import Document
 
-THING, PART, SETTINGS, SERIES = "Parity Thing", "Parity Part", "Parity Settings", "Parity Series"
+THING, PART, SETTINGS = "Parity Thing", "Parity Part", "Parity Settings"
 ROLE, OWNER_ROLE = "Parity Reader", "Parity Owner"
 ALICE, BOB = "parity.alice@example.com", "parity.bob@example.com"
 
@@ -61,12 +61,6 @@ DOCTYPES = [
 		"issingle": 1,
 		"fields": [field("limit", "Int", default="7"), field("text"), field("on", "Check")],
 		"permissions": [rule("System Manager", read=1, write=1, create=1)],
-	},
-	{
-		"name": SERIES,
-		"autoname": "naming_series:",
-		"fields": [field("naming_series", "Select", options="PAR-.YYYY.-\nOTHER-"), field("title")],
-		"permissions": [rule("System Manager", read=1, write=1, create=1, delete=1)],
 	},
 ]
 

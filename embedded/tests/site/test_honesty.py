@@ -10,6 +10,7 @@ REFUSED = {
 	"from frappe.desk.search import search_link; search_link('Note Item', '', 'a.b')": "search_link",
 	"frappe.cache.hget('a', 'b')": "frappe.cache.hget",
 	"frappe.enqueue('notes_app.api.add', now=True)": "frappe.enqueue with now",
+	"frappe.get_meta('Role').autoname = 'naming_series:'; frappe.new_doc('Role').insert()": "naming_series",
 }
 UNKNOWN = [
 	"from frappe.installer import install_app; install_app('notes_app', unknown=1)",
