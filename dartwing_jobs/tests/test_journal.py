@@ -61,7 +61,7 @@ def test_everything_is_told_to_those_who_ask(world, verbose):
 
 
 def test_what_is_rolled_back_is_not_told(world, verbose):
-	job = submit("sample_job", None, world.a)
+	job = submit(REPEATABLE, None, world.a)
 	frappe.db.rollback()
 	frappe.db.commit()
 	assert lines_of(job.name) == []

@@ -129,6 +129,7 @@ def test_thousands_of_jobs_are_paused_in_seconds_and_block_nobody(world, queue, 
 	assert testing.run_all_due(queue) == 1
 	assert stored_status(behind.name) == "Completed"
 	frappe.db.delete("Background Job", {"job_queue": queue, "job_type": job_type})
+	frappe.db.commit()
 
 
 def crowd(queue: str, job_type: str, organization: str, many: int) -> None:
