@@ -12,7 +12,7 @@ from dartwing_jobs import PermanentError, job_handler, submit
 from dartwing_jobs.engine import journal
 from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.processes import in_other_processes
-from dartwing_jobs.tests.world import make_job_type, make_queue
+from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue
 
 IDS = {"request_id": "R-1", "correlation_id": "C-1", "project_id": "P-1"}
 KEYS = ["ts", "level", "event", "request_id", "correlation_id", "job_id", "job", "job_type", "org_id"]
