@@ -27,6 +27,12 @@ def ring_after_commit() -> None:
 	frappe.db.after_commit.add(_ring_for_all)
 
 
+def ring_if_it_held(before) -> None:
+	"""Rings when what was changed may have held somebody, as it was before."""
+	if before and (before.paused or before.max_running or before.get("rate_limit")):
+		ring_after_commit()
+
+
 def mark_after_commit(what: str, name: str) -> None:
 	"""By a worker of the bench: there may be a hundred thousand jobs to mark."""
 	arguments = {"what": what, "name_of_it": name, "queue": "short", "enqueue_after_commit": True}
@@ -52,7 +58,8 @@ def why_it_waits(job) -> str | None:
 	queue = frappe.db.get_value("Job Queue", job.job_queue, ["paused", "pause_reason"], as_dict=True)
 	if queue and queue.paused:
 		return _with_reason(_("Queue {0} is paused").format(job.job_queue), queue.pause_reason)
-	return None
+	pause = brakes.pause_on(job, Facts())  # it may not have been marked yet
+	return pause.reason if pause else None
 
 
 def _set(what: str, name: str | None, paused: bool, reason: str | None) -> None:

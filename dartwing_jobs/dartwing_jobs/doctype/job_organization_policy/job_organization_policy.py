@@ -12,7 +12,7 @@ class JobOrganizationPolicy(JobsDocument):
 		if self.paused:
 			pauses.mark_after_commit(pauses.ORGANIZATION, self.name)
 		else:
-			pauses.ring_after_commit()
+			pauses.ring_if_it_held(self.get_doc_before_save())
 
 	def after_delete(self):
 		policies.forget()

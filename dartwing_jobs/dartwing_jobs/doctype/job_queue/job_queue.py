@@ -22,7 +22,7 @@ class JobQueue(JobsDocument):
 		if self.max_waiting:
 			turnstiles.prepare(capacity.turnstile_of_queue(self.name))
 		if not self.paused:
-			pauses.ring_after_commit()
+			pauses.ring_if_it_held(self.get_doc_before_save())
 
 	def on_trash(self):
 		if self.name in STANDARD_QUEUE_NAMES:

@@ -34,8 +34,8 @@ class JobType(JobsDocument):
 	def on_update(self):
 		if self.paused:
 			pauses.mark_after_commit(pauses.JOB_TYPE, self.name)
-		elif self.has_value_changed("paused") or self.has_value_changed("max_running"):
-			pauses.ring_after_commit()
+		else:
+			pauses.ring_if_it_held(self.get_doc_before_save())
 
 	def on_trash(self):
 		"""Ours to check: Background Job is exempt from Frappe's link check, which knows no single links."""
