@@ -25,7 +25,7 @@ SIGNALED, UNTOUCHED = 1644, "dartwing untouched "
 ROWS_AT_ONCE = 1000
 # an insert of more rows is written out: a server that has parsed it once will hardly see it again
 PREPARED_ROWS = 2
-# statements that a connection keeps prepared: the engine has some thirty, and inserts differ by their columns
+# trips that a connection keeps prepared: the engine has some dozens, and inserts differ by their columns
 PREPARED_AT_MOST = 200
 
 
@@ -38,6 +38,7 @@ class Waiting(NamedTuple):
 	is_read: bool = False
 	is_value: bool = False  # an expression; those that follow each other are asked for by one statement
 	or_raise: Exception | None = None  # if it does not touch a row; nothing behind it is done then
+	is_written_out: bool = False  # with its values in it: no two are the same
 
 
 @dataclass
@@ -218,7 +219,8 @@ def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	values_of = itemgetter(*columns)
 	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
 		literals = Literals(_cursor().connection)
-		return Waiting(start + ", ".join(f"({', '.join(literals.of(values_of(row)))})" for row in rows), ())
+		written = ", ".join(f"({', '.join(literals.of(values_of(row)))})" for row in rows)
+		return Waiting(start + written, (), is_written_out=True)
 	places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * len(rows))
 	return Waiting(start + places, [value for row in rows for value in values_of(row)])
 
@@ -304,10 +306,8 @@ def _send_one(one: Waiting) -> None:
 def _send_together(statements: list[Waiting]) -> None:
 	"""As one compound statement, which answers with one result for each statement that is to be answered."""
 	cursor = _cursor()
-	literals = Literals(cursor.connection)
-	parts = [part for number, one in enumerate(statements) for part in _parts(cursor, literals, number, one)]
 	try:
-		cursor.execute(f"begin not atomic {'; '.join(parts)}; end")
+		cursor.execute(_compound(cursor, statements))
 		answers = _answers(cursor, statements)
 	except frappe.db.OperationalError as error:
 		if error.args[0] == SIGNALED and error.args[1].startswith(UNTOUCHED):
@@ -317,8 +317,25 @@ def _send_together(statements: list[Waiting]) -> None:
 		then(answer)
 
 
-def _parts(cursor, literals: Literals, number: int, one: Waiting) -> Iterator[str]:
-	yield _text(cursor, literals, one)
+def _compound(cursor, statements: list[Waiting]) -> str:
+	"""A trip as it is sent. Most are like one that the server has seen before, and bring only new values."""
+	literals = Literals(cursor.connection)
+	if not any(one.is_written_out for one in statements):
+		values = [value for one in statements for value in one.values]
+		whole = _in_order(statements, [one.statement for one in statements])
+		if values and (name := _prepared(cursor, whole)):
+			return f"execute {name} using {', '.join(literals.of(values))}"
+	return _in_order(statements, [_written_out(one, literals) for one in statements])
+
+
+def _in_order(statements: list[Waiting], texts: list[str]) -> str:
+	checked = enumerate(zip(statements, texts, strict=True))
+	parts = [part for number, (one, text) in checked for part in (text, *_checks(number, one))]
+	return f"begin not atomic {'; '.join(parts)}; end"
+
+
+def _checks(number: int, one: Waiting) -> Iterator[str]:
+	"""What is asked right behind a statement: whether it has touched a row."""
 	if one.or_raise:
 		# the server itself must stop there: a commit may be on the same trip
 		signal = f"signal sqlstate '45000' set message_text = '{UNTOUCHED}{number}'"
@@ -327,13 +344,8 @@ def _parts(cursor, literals: Literals, number: int, one: Waiting) -> Iterator[st
 		yield "select row_count() as touched"
 
 
-def _text(cursor, literals: Literals, one: Waiting) -> str:
-	"""The statement as it is sent: the server has parsed it before, and gets its values only."""
-	if not one.values:
-		return one.statement
-	values = tuple(literals.of(one.values))
-	name = _prepared(cursor, one.statement)
-	return f"execute {name} using {', '.join(values)}" if name else one.statement % values
+def _written_out(one: Waiting, literals: Literals) -> str:
+	return one.statement % tuple(literals.of(one.values)) if one.values else one.statement
 
 
 def _prepared(cursor, statement: str) -> str | None:
