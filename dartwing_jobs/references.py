@@ -3,8 +3,12 @@
 These are hooks on the referring documents, because the methods that make them do not ask, and there are many.
 """
 
+import posixpath
+from urllib.parse import unquote
+
 import frappe
 from frappe import _
+from frappe.utils import get_url
 
 from dartwing_jobs.tenancy import TENANT_DOCTYPES, is_unrestricted, query_conditions
 
@@ -33,6 +37,9 @@ def check(doc, method: str | None = None) -> None:
 	"""Refuses a reference to a row that the user may not read."""
 	doctype_field, name_field = FIELDS[doc.doctype]
 	_check_readable(doc.get(doctype_field), doc.get(name_field))
+	if doc.doctype == "File" and not _may_use_address(doc.file_url, frappe.session.user):
+		# only now Frappe has made of the address what it is going to open
+		frappe.throw(_("You cannot use this file."), frappe.PermissionError)
 	if doc.doctype == "File" and doc.attached_to_doctype in TENANT_DOCTYPES and doc.attached_to_field:
 		# Frappe writes the file's address into that field whenever the file changes
 		frappe.throw(_("A file cannot be attached to a field of {0}.").format(_(doc.attached_to_doctype)))
@@ -89,9 +96,15 @@ def _may_use_address(address: str | None, user: str) -> bool:
 	"""Frappe lets anybody make a File of an address that they know, and opens it for them."""
 	if not address or is_unrestricted(user):
 		return True
-	ours = {"file_url": address, "attached_to_doctype": ["in", sorted(TENANT_DOCTYPES)]}
+	ours = {"file_url": ["in", _spellings(address)], "attached_to_doctype": ["in", sorted(TENANT_DOCTYPES)]}
 	files = frappe.get_all("File", filters=ours, fields=["attached_to_doctype", "attached_to_name"])
 	return not files or any(_may_read(file, user) for file in files)
+
+
+def _spellings(address: str) -> list[str]:
+	"""As it is written, and as it is opened: quotes, dots and the site's own address change nothing."""
+	plain = unquote(address).removeprefix(get_url("").rstrip("/"))
+	return [address, posixpath.normpath(plain)]
 
 
 def _may_read(file, user: str) -> bool:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from dartwing_jobs.engine import naming, policies, statements
+from dartwing_jobs.engine import database, naming, policies, statements
+from dartwing_jobs.engine.burials import ALERT
 
 RUNNING = "(select 1 from `tabBackground Job` where {0} limit {1}) counted"
 STARTED = "(select 1 from `tabJob Run` where job_type = %s and name > %s limit {0}) counted"
@@ -64,6 +65,8 @@ class RateLimit:
 		"""When the oldest start of the window leaves it, in UTC."""
 		statement = "select min(name) as name from `tabJob Run` where job_type = %s and name > %s"
 		(oldest,) = statements.fetch(statement, (self.job_type, self._edge()))
+		if not oldest.name:
+			return database.utc_now()  # it has left the window since it was counted
 		return naming.moment_of_row(oldest.name) + timedelta(seconds=self.seconds)
 
 	def _edge(self) -> str:
@@ -75,14 +78,17 @@ Brake = Pause | Limit
 
 
 def pause_on(job, facts) -> Pause | None:
-	"""The pause that holds this job, if any."""
-	for brake in _pauses(facts.type_of(job), facts.policy_of(job.organization)):
+	"""The pause that holds this job, if any. An organization is told of its dead letters whatever it does."""
+	policy = None if job.job_type == ALERT else facts.policy_of(job.organization)
+	for brake in _pauses(facts.type_of(job), policy):
 		return brake
 	return None
 
 
 def limits_on(job, facts) -> list[Limit]:
 	"""The limits that this job is counted under, in the order in which everybody counts."""
+	if job.job_type == ALERT:
+		return []
 	job_type, policy = facts.type_of(job), facts.policy_of(job.organization)
 	most_in_queue = facts.most_running_in(job.job_queue)
 	if not (most_in_queue or _limits_starts(job_type) or (policy and policy.max_running)):

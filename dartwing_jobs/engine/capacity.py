@@ -8,6 +8,7 @@ import frappe
 from frappe import _
 
 from dartwing_jobs.engine import database, policies, routes, statements, turnstiles
+from dartwing_jobs.engine.burials import ALERT
 from dartwing_jobs.errors import QueueFull
 
 # in line, held, or waiting for their moment; children of unfinished parents wait elsewhere
@@ -23,6 +24,8 @@ OF_ORGANIZATION = """select count(*) as waiting from (select 1 from `tabBackgrou
 
 def check(job, count: int) -> None:
 	"""Raises QueueFull when so many jobs more are too many for their queue or their organization."""
+	if job.job_type == ALERT:
+		return
 	most = routes.most_waiting(job.job_queue)
 	if most and _exceeds(turnstile_of_queue(job.job_queue), most, count, IN_QUEUE, (job.job_queue, most) * 3):
 		message = _("Queue full: {0} takes at most {1} waiting jobs. Try again later, or use another queue.")

@@ -82,7 +82,7 @@ def _first_of(queue: str, key: int):
 
 def take(job_name: str):
 	"""This one job, locked, whatever waits before it; None when it is not in line."""
-	return _read("where name = %s and line is not null for update", (job_name,))
+	return _read("where name = %s and line = job_queue for update", (job_name,))
 
 
 def read_held(job_name: str, lease_token: str):

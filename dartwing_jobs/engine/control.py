@@ -14,8 +14,10 @@ from dartwing_jobs.engine import (
 	keys,
 	log,
 	order,
+	queue_rules,
 	statements,
 	states,
+	submission,
 	transitions,
 )
 from dartwing_jobs.engine.submit import submit
@@ -75,16 +77,23 @@ def submit_again(job, owner_user: str, parameters: dict | str | None = None, rea
 		timeout_seconds=job.timeout_seconds,
 		max_retries=job.max_retries,
 		owner_user=owner_user,
-		job_queue=burials.origin_of(job),
+		job_queue=_queue_that_is_still_open(job),
 		project_id=job.project_id,
 		correlation_id=job.correlation_id,
 		# who submits the same again is to be answered with what came out of this one
 		idempotency_key=job.idempotency_key if keys.is_given(job) else None,
 		retry_of=job.name,
+		if_duplicate=keys.REFUSE,
 		must_submit=True,
 	)
 	_tell_of_replay(job, new, reason)
 	return new
+
+
+def _queue_that_is_still_open(job) -> str | None:
+	"""Where it waited before; None, and so its type's, when the rules have changed since."""
+	queue = burials.origin_of(job)
+	return queue if queue_rules.is_open(queue, submission.type_named(job.job_type)) else None
 
 
 def _tell_of_replay(old, new, reason: str | None) -> None:

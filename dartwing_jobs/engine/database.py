@@ -92,8 +92,10 @@ def beside() -> Iterator[None]:
 		try:
 			yield
 		finally:
-			frappe.db.close()
-			frappe.local.db = own
+			try:
+				frappe.db.close()
+			finally:
+				frappe.local.db = own
 
 
 def lock_row(doctype: str, name: str, seconds: int) -> bool:
@@ -104,10 +106,20 @@ def lock_row(doctype: str, name: str, seconds: int) -> bool:
 	statement = f"select name from `tab{doctype}` where name = %s for update"
 	if frappe.db.db_type == "mariadb":
 		return bool(statements.fetch(f"{statement} wait {int(seconds)}", (name,)))
-	statements.execute(f"set local lock_timeout = '{int(seconds)}s'")
+	(before,) = statements.fetch(
+		f"""select current_setting('lock_timeout') as wait,
+		set_config('lock_timeout', '{int(seconds)}s', true)"""
+	)
 	rows = statements.fetch(statement, (name,))
-	statements.execute("set local lock_timeout to default")
+	statements.fetch("select set_config('lock_timeout', %s, true)", (before.wait,))
 	return bool(rows)
+
+
+def wait_at_most(seconds: int) -> None:
+	"""From here on, for as long as this connection lives, nobody is waited for longer than this."""
+	setting = "innodb_lock_wait_timeout" if frappe.db.db_type == "mariadb" else "lock_timeout"
+	unit = "" if frappe.db.db_type == "mariadb" else "000"
+	statements.execute(f"set session {setting} = {int(seconds)}{unit}")
 
 
 def rollback() -> None:

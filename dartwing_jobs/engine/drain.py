@@ -100,8 +100,10 @@ class Drain:
 		while attempt:
 			following = attempts.run(attempt, self.start_next)
 			self.is_over = self.is_over or attempt.is_poisoned
-			self.make_room(attempt)
-			attempt = following or (self.start_alone() if self.must_count else None)
+			if not following and self.watchdog:
+				self.watchdog.rest()  # what has ended is not to be watched while the next one waits its turn
+			is_room = self.make_room(attempt)
+			attempt = following or (self.start_alone() if self.must_count or is_room else None)
 		fresh.become("Administrator")
 		if self.watchdog:
 			self.watchdog.rest()
@@ -142,10 +144,14 @@ class Drain:
 		attempt.limits = limits
 		return attempt
 
-	def make_room(self, ended: "attempts.Attempt") -> None:
-		"""What was held by the limits of a job that has ended may run now."""
-		if ended.limits:
-			database.own_transaction(holds.release)(ended.limits, self.turns.job_queues)
+	def make_room(self, ended: "attempts.Attempt") -> bool:
+		"""What was held by the limits of a job that has ended may run now; whether some of it is for us."""
+		if not ended.limits:
+			return False
+		freed = database.own_transaction(holds.release)(ended.limits, self.turns.job_queues)
+		for rq_queue in {routes.rq_queue_of(queue) for queue in freed} - {self.rq_queue}:
+			bell.ring(rq_queue)
+		return not freed.isdisjoint(self.turns.job_queues)
 
 	def must_look(self) -> bool:
 		return time.monotonic() - self.looked_at > LOOK_SECONDS

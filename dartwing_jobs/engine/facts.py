@@ -12,11 +12,12 @@ class Facts:
 	def __init__(self):
 		self.types: dict[str, object] = {}
 		self.refusals: dict[tuple[str, str, str], str | None] = {}
-		self.policies: dict[str, object] = {}
+		self.policies: dict[str, object] | None = None
 		self.queue_limits: dict[str, int] = {}
 
 	def forget(self) -> None:
-		for known in (self.types, self.refusals, self.policies, self.queue_limits):
+		self.policies = None
+		for known in (self.types, self.refusals, self.queue_limits):
 			known.clear()
 
 	def type_of(self, job):
@@ -30,9 +31,9 @@ class Facts:
 
 	def policy_of(self, organization: str):
 		"""Pauses and limits of an organization; None when it has none."""
-		if organization not in self.policies:
-			self.policies[organization] = policies.of_organization(organization)
-		return self.policies[organization]
+		if self.policies is None:
+			self.policies = policies.of_organizations()
+		return self.policies.get(organization)
 
 	def most_running_in(self, job_queue: str) -> int:
 		"""How many jobs of a queue may run at once; 0 when it does not matter."""

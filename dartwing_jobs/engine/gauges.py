@@ -29,7 +29,7 @@ def waiting(organizations: list[str] | None = None) -> dict[str, dict[str, int]]
 		values,
 	)
 	depths: dict[str, dict[str, int]] = {}
-	for row in found:
+	for row in (row for row in found if not order.is_beside(row.line)):
 		depths.setdefault(row.line, {})[PRIORITIES[int(row.band)]] = row.jobs
 	return depths
 
@@ -48,7 +48,8 @@ def oldest_waiting(now: datetime, organizations: list[str] | None = None) -> dic
 		and job.organization = head.organization and job.claim_key = head.claim_key group by job.line""",
 		values,
 	)
-	return {row.line: max(0.0, (now - row.came).total_seconds()) for row in found}
+	seconds = {row.line: max(0.0, (now - row.came).total_seconds()) for row in found}
+	return {line: waited for line, waited in seconds.items() if not order.is_beside(line)}
 
 
 def held(organizations: list[str] | None = None) -> dict[str, int]:

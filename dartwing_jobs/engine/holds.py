@@ -1,11 +1,12 @@
 """Held jobs: due, but out of their line while a brake is on, so that they stop nobody behind them.
 
-A held job keeps its place (`held_key`) and the reason. Who looks around puts it back when the brake is off.
+A held job stands beside its line, keeps its place (`held_key`) and has the reason. Who looks around puts it
+back when the brake is off.
 """
 
 from collections.abc import Iterator
 
-from dartwing_jobs.engine import bell, brakes, database, order, statements, turnstiles
+from dartwing_jobs.engine import bell, brakes, database, order, routes, statements, turnstiles
 from dartwing_jobs.engine.brakes import Brake, RateLimit
 from dartwing_jobs.engine.facts import Facts
 
@@ -38,9 +39,19 @@ def hold_if_full(job, limits: list) -> bool:
 	return False
 
 
-def release(limits: list, job_queues: list[str]) -> int:
-	"""Puts back as many as may run now under these limits; returns how many."""
-	return sum(_put_back(limit.key, queue, limit.free()) for limit in limits for queue in job_queues)
+def release(limits: list, own_queues: list[str]) -> set[str]:
+	"""Puts back as many as may run now under these limits, of these queues first; returns whose they are."""
+	others = [
+		queue for queues in routes.by_rq_queue().values() for queue in queues if queue not in own_queues
+	]
+	freed = set()
+	for limit in limits:
+		room = limit.free()
+		for queue in [*own_queues, *others]:
+			put_back = _put_back(limit.key, queue, room)
+			room -= put_back
+			freed |= {queue} if put_back else set()
+	return freed
 
 
 @database.own_transaction
@@ -82,9 +93,9 @@ def _take_out(names: list[str], line: str, brake: Brake) -> None:
 	if not names:
 		return
 	statements.execute(
-		f"""update `tabBackground Job` set held_by = %s, held_reason = %s, held_key = claim_key,
-		line = null, claim_key = 0 where name in ({", ".join(["%s"] * len(names))}) and line = %s""",
-		(brake.key, brake.reason[: order.REASON_LENGTH], *names, line),
+		f"""update `tabBackground Job` set held_by = %s, held_reason = %s, held_key = claim_key, line = %s
+		where name in ({", ".join(["%s"] * len(names))}) and line = %s""",
+		(brake.key, brake.reason[: order.REASON_LENGTH], order.beside(line), *names, line),
 	)
 
 
@@ -100,9 +111,10 @@ def _unlocked(names: list[str]) -> list[str]:
 
 def _wait_for_the_window(job, limit: RateLimit) -> None:
 	"""One of those that are held waits for its moment: the worker that comes then looks at the others."""
-	moment = {"run_at": limit.free_at(), **order.NOT_HELD, "held_reason": limit.reason[: order.REASON_LENGTH]}
-	statements.update("Background Job", job.name, moment)
-	bell.ring_when_due_after_commit(job.job_queue, moment["run_at"])
+	moment = limit.free_at()
+	columns = {**order.OUT_OF_LINE, **order.NOT_HELD, "held_reason": limit.reason[: order.REASON_LENGTH]}
+	statements.update("Background Job", job.name, {**columns, "run_at": moment})
+	bell.ring_when_due_after_commit(job.job_queue, moment)
 
 
 def _put_back(key: str, job_queue: str, most: int) -> int:
@@ -115,8 +127,8 @@ def _put_back(key: str, job_queue: str, most: int) -> int:
 	)
 	if rows:
 		statements.execute(
-			f"""update `tabBackground Job` set line = job_queue, claim_key = held_key,
-			held_by = null, held_reason = null, held_key = 0
+			f"""update `tabBackground Job`
+			set line = job_queue, held_by = null, held_reason = null, held_key = 0
 			where name in ({", ".join(["%s"] * len(rows))})""",
 			[row.name for row in rows],
 		)

@@ -19,6 +19,15 @@ NOT_HELD = {"held_by": None, "held_reason": None, "held_key": 0}
 REASON_LENGTH = 140
 
 
+def beside(job_queue: str) -> str:
+	"""The line of those who are held beside a queue: claims do not see them, newcomers stand behind them."""
+	return f"|{job_queue}"[:140]
+
+
+def is_beside(line: str) -> bool:
+	return line.startswith("|")
+
+
 class Places:
 	"""Hands out places in one queue, inside the transaction that puts the jobs there."""
 
@@ -45,12 +54,19 @@ def band(rank: int) -> tuple[int, int]:
 
 
 def _first_place(job_queue: str, organization: str, priority: str) -> int:
-	"""Behind the head of the band, and behind the organization's own last job; two looks into an index."""
+	"""Behind the head of the band, and behind the organization's own last job: four looks into an index.
+
+	Those who are held count too: otherwise later ones would overtake them for ever.
+	"""
 	start, end = band(RANKS[priority])
+	lines, within = (job_queue, beside(job_queue)), (start, end)
+	head = """select min(claim_key) from `tabBackground Job`
+		where line = %s and claim_key >= %s and claim_key < %s"""
+	own = """select max(claim_key) from `tabBackground Job`
+		where line = %s and organization = %s and claim_key >= %s and claim_key < %s"""
+	heads = [value for line in lines for value in (line, *within, end)]
 	return statements.value(
-		"""greatest(%s, 1 + coalesce((select min(claim_key) from `tabBackground Job`
-			where line = %s and claim_key >= %s and claim_key < %s), 0),
-			1 + coalesce((select max(claim_key) from `tabBackground Job`
-			where line = %s and organization = %s and claim_key >= %s and claim_key < %s), 0))""",
-		(start, job_queue, start, end, job_queue, organization, start, end),
+		f"""greatest(%s, 1 + mod(least(coalesce(({head}), %s), coalesce(({head}), %s)), %s),
+			1 + coalesce(({own}), 0), 1 + coalesce(({own}), 0))""",
+		(start, *heads, end, *(value for line in lines for value in (line, organization, *within))),
 	)

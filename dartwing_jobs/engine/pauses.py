@@ -79,9 +79,11 @@ def _row(what: str, name: str | None):
 	if not doctype or not name:
 		known = ", ".join([ENGINE, *DOCTYPES])
 		frappe.throw(_("Say what to pause: one of {0}, and its name.").format(known), InvalidJobError)
-	if what == ORGANIZATION and not frappe.db.exists(doctype, name):
-		return frappe.get_doc({"doctype": doctype, "organization": name})
-	return frappe.get_doc(doctype, name)
+	if what != ORGANIZATION:
+		return frappe.get_doc(doctype, name)
+	# an organization may have another name than when its policy was made
+	policy = frappe.db.get_value(doctype, {"organization": name}, "name")
+	return frappe.get_doc(doctype, policy) if policy else frappe.new_doc(doctype, organization=name)
 
 
 def _ring_for_all() -> None:

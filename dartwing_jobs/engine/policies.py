@@ -40,14 +40,13 @@ def forget() -> None:
 	_known_limits.pop(frappe.local.site, None)
 
 
-def of_organization(organization: str):
-	"""Pauses and limits of an organization; None when it has none."""
+def of_organizations() -> dict:
+	"""Pauses and limits by organization, of those that have any: few do."""
 	rows = statements.fetch(
-		"""select organization, paused, pause_reason, max_running, max_waiting
-		from `tabJob Organization Policy` where name = %s""",
-		(organization,),
+		"""select organization, paused, pause_reason, max_running from `tabJob Organization Policy`
+		where paused = 1 or max_running > 0"""
 	)
-	return rows[0] if rows else None
+	return {row.organization: row for row in rows}
 
 
 def most_waiting_of(organization: str) -> int:
@@ -74,8 +73,8 @@ def _limited_organizations() -> dict[str, int]:
 	"""Most sites have a few of them, or none."""
 
 	def read() -> dict:
-		statement = "select name, max_waiting from `tabJob Organization Policy` where max_waiting > 0"
-		return {row.name: row.max_waiting for row in statements.fetch(statement)}
+		statement = "select organization, max_waiting from `tabJob Organization Policy` where max_waiting > 0"
+		return {row.organization: row.max_waiting for row in statements.fetch(statement)}
 
 	return _remembered(_known_limits, read)
 

@@ -13,15 +13,17 @@ def check(job_queue: str, job_type) -> None:
 	if job_queue == CRITICAL_QUEUE and not job_type.allow_critical:
 		message = _("Job Type {0} may not use {1}. An administrator can allow it on the Job Type.")
 		frappe.throw(message.format(job_type.name, job_queue), InvalidJobError)
-	if not _is_open(job_queue, job_type):
+	if not is_open(job_queue, job_type):
 		message = _("Jobs of type {0} do not wait in {1}: leave the queue out, or name {2}.")
 		own = job_type.job_queue or policies.category_of(job_type).job_queue
 		frappe.throw(message.format(job_type.name, job_queue, own), InvalidJobError)
 
 
-def _is_open(job_queue: str, job_type) -> bool:
+def is_open(job_queue: str, job_type) -> bool:
 	if job_queue == DEAD_LETTERS:
 		return False
-	if job_queue not in STANDARD_QUEUE_NAMES or job_queue == CRITICAL_QUEUE:
+	if job_queue == CRITICAL_QUEUE:
+		return bool(job_type.allow_critical)
+	if job_queue not in STANDARD_QUEUE_NAMES:
 		return True
 	return job_queue in (job_type.job_queue, policies.category_of(job_type).job_queue)

@@ -5,7 +5,18 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import bell, database, keys, log, naming, order, statements, states, steps
+from dartwing_jobs.engine import (
+	bell,
+	database,
+	fingerprints,
+	keys,
+	log,
+	naming,
+	order,
+	statements,
+	states,
+	steps,
+)
 
 # what belongs to one job alone; everything else of the row is taken over
 OWN = {
@@ -49,6 +60,8 @@ def take_over(job, due: datetime, now: datetime) -> str:
 		"input_parameters": statements.as_json(failed.input_parameters),
 		"input_checksums": statements.as_json(failed.input_checksums),
 	}
+	if not keys.is_given(failed):
+		successor.idempotency_key = fingerprints.key_of_its_own(successor)
 	# a unique key has one holder at a time
 	statements.update(
 		"Background Job", job.name, {"unique_key": None, "next_retry_at": None, "modified": now}

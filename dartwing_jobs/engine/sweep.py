@@ -30,10 +30,10 @@ def sweep() -> None:
 	dependents.follow_left_behind()
 	for job_queues in routes.by_rq_queue().values():
 		holds.release_what_may_run(job_queues, Facts())
-	alerts.call_for_recent()
 	ring_for_waiting()
 	database.own_transaction(gauges.note_sweep)()
 	counters.fold(FOLD_SECONDS)
+	alerts.call_for_recent()
 
 
 def reap_expired() -> int:

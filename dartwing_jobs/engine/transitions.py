@@ -71,7 +71,7 @@ def both_or_neither() -> Iterator[None]:
 		yield
 	except Exception as error:
 		# after a conflict the server has rolled the whole transaction back: there is no savepoint left
-		if not database.is_conflict(error):
+		if not database.has_lost_transaction(error):
 			frappe.db.rollback(save_point=savepoint)
 		raise
 	frappe.db.release_savepoint(savepoint)

@@ -3,6 +3,8 @@
 Rows of their own: workers and submitters must never wait for each other, nor for somebody who edits a limit.
 """
 
+import hashlib
+
 import frappe
 from frappe import _
 
@@ -13,11 +15,13 @@ from dartwing_jobs.errors import SubmitConflict
 DOCTYPE = "Job Turnstile"
 # how long somebody waits for those who went before and have not ended their transaction yet
 WAIT_SECONDS = 5
+LONGEST = 140
 _made: set[tuple[str, str]] = set()
 
 
 def enter(name: str) -> None:
 	"""Locks a turnstile until the end of this transaction; a conflict when that takes too long."""
+	name = _short(name)
 	key = frappe.local.site, name
 	if key not in _made:
 		_make(name)
@@ -30,7 +34,8 @@ def enter(name: str) -> None:
 
 def prepare(*names: str) -> None:
 	"""Makes turnstiles along with their limits, so that those who count find them."""
-	for name in names:
+	for name in map(_short, names):
+		_made.add((frappe.local.site, name))
 		if not frappe.db.exists(DOCTYPE, name):
 			statements.insert(DOCTYPE, [_row(name)])
 
@@ -41,6 +46,7 @@ def _make(name: str) -> None:
 	Before it is locked: who looks in vain for a row to lock may lock the gap where it would be.
 	"""
 	with database.beside():
+		database.wait_at_most(WAIT_SECONDS)
 		if statements.fetch(f"select name from `tab{DOCTYPE}` where name = %s", (name,)):
 			return
 		try:
@@ -49,6 +55,11 @@ def _make(name: str) -> None:
 		except Exception as error:
 			if not frappe.db.is_primary_key_violation(error):
 				raise
+
+
+def _short(name: str) -> str:
+	"""Names may be longer than what this table calls a name."""
+	return name if len(name) <= LONGEST else f"{name[:80]}#{hashlib.sha256(name.encode()).hexdigest()[:40]}"
 
 
 def _row(name: str) -> dict:

@@ -72,9 +72,18 @@ class GuardedCallbacks:
 		self.run, self.reset = callbacks.run, callbacks.reset
 
 	def add(self, function: Callable) -> None:
-		self.callbacks.add(function if self.guard.is_lifted else self.guarded(function))
+		self.callbacks.add(self.unguarded(function) if self.guard.is_lifted else self.guarded(function))
 
 	__call__ = add
+
+	def unguarded(self, function: Callable) -> Callable:
+		"""What the engine wants done later may be done while the handler still runs: at a checkpoint."""
+
+		def call() -> None:
+			with lifted():
+				function()
+
+		return call
 
 	def guarded(self, function: Callable) -> Callable:
 		def call() -> None:

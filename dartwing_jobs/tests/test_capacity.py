@@ -56,6 +56,15 @@ def test_many_jobs_that_do_not_all_fit_are_refused_together(world, queue, job_ty
 	)
 
 
+def test_a_limit_may_be_set_and_used_in_one_transaction(world, queue, job_type):
+	row = frappe.get_doc("Job Queue", queue)
+	row.max_waiting = 1
+	row.save()
+	submit(job_type, {}, world.a, job_queue=queue)
+	with pytest.raises(QueueFull):
+		submit(job_type, {"second": 1}, world.a, job_queue=queue)
+
+
 def test_documents_are_counted_too(world, queue, job_type):
 	limit_queue(queue, 1)
 	new_job(world.a, job_type=job_type, job_queue=queue).insert()

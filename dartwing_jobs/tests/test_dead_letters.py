@@ -6,7 +6,7 @@ import pytest
 import dartwing_jobs
 from dartwing_jobs.api import dead_letters as api
 from dartwing_jobs.engine import drain, sweep
-from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.errors import DuplicateJob, InvalidJobError
 from dartwing_jobs.testing import fall_due, lose_worker, run_job, start_job
 from dartwing_jobs.tests.browser import Browser
 from dartwing_jobs.tests.test_execute import execute
@@ -454,6 +454,24 @@ def test_a_replay_takes_the_key_of_the_dead_one_along(world, bury, job_type):
 	frappe.db.commit()
 	given = read(new).input_parameters
 	assert dartwing_jobs.submit(job_type, given, world.a, **key).name == new
+
+
+def test_a_replay_is_never_somebody_elses_job(world, bury, job_type):
+	"""Who has submitted the same since, under the same key, has a job of their own."""
+	(dead,) = bury(1, idempotency_keys=["taken-over"])
+	given = read(dead).input_parameters
+	other = dartwing_jobs.submit(job_type, given, world.a, idempotency_key="taken-over").name
+	frappe.db.commit()
+	with pytest.raises(DuplicateJob):
+		dartwing_jobs.replay(dead)
+	frappe.db.rollback()
+	assert "details" not in (details_of(other, "job.created") or {})
+
+
+def test_a_replay_waits_where_its_type_waits_now(bury, job_type, queue):
+	(dead,) = bury(1)
+	frappe.db.set_value("Background Job", dead, "origin_queue", "q:exports")
+	assert dartwing_jobs.replay(dead).job_queue == queue
 
 
 def test_at_a_terminal(bury, job_type):

@@ -7,7 +7,7 @@ import frappe
 import pytest
 
 from dartwing_jobs import testing
-from dartwing_jobs.engine import attempt, brakes, database, drain, naming, sweep
+from dartwing_jobs.engine import attempt, bell, brakes, burials, database, drain, naming, sweep
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.handlers import job_handler
 from dartwing_jobs.engine.submit import submit, submit_many
@@ -86,6 +86,67 @@ def test_held_jobs_keep_their_order(world, queue):
 	assert running.job.name == normal
 	attempt.run(running, lambda: None)
 	assert start_alone(queue).job.name == low
+
+
+def test_later_ones_do_not_overtake_those_who_are_held(world, queue):
+	limited = limited_type(max_running=1)
+	first, second, third = submit_many(limited, [{}] * 3, world.a, job_queue=queue)
+	frappe.db.commit()
+	running = start_alone(queue)
+	assert (running.job.name, start_alone(queue)) == (first, None)
+	late = submit(limited, {}, world.a, job_queue=queue).name
+	stranger = submit(limited, {}, world.b, job_queue=queue).name
+	frappe.db.commit()
+	order = []
+	for _ in range(4):
+		attempt.run(running, lambda: None)
+		running = start_alone(queue)
+		order.append(running.job.name)
+	assert [name for name in order if name != stranger] == [second, third, late]
+	assert stranger in order[:3]  # another organization's does not wait for all of ours
+
+
+def test_who_is_held_in_another_queue_is_released_and_rung_for(world, queue, monkeypatch):
+	"""By workers of other RQ queues, who may have left long ago."""
+	rung, organization, elsewhere = [], make_organization("Limited"), make_queue("short")
+	policy = {"doctype": "Job Organization Policy", "organization": organization, "max_running": 1}
+	frappe.get_doc(policy).insert()
+	job_type = limited_type()
+	submit(job_type, {}, organization, job_queue=queue)
+	held = submit(job_type, {}, organization, job_queue=elsewhere).name
+	frappe.db.commit()
+	worker = drain.Drain(None, None, [queue])
+	worker.look()
+	running = worker.start_alone()
+	assert start_alone(elsewhere) is None
+	monkeypatch.setattr(bell, "ring", rung.append)
+	attempt.run(running, lambda: None)
+	assert worker.make_room(running) is False
+	assert rung == ["short"]
+	assert start_alone(elsewhere).job.name == held
+
+
+def test_a_renamed_organization_keeps_its_limits(world, queue):
+	organization = make_organization("Before")
+	policy = {"doctype": "Job Organization Policy", "organization": organization, "max_running": 1}
+	name = frappe.get_doc(policy).insert().name
+	frappe.db.set_value("Job Organization Policy", name, "organization", world.b)
+	job = frappe._dict(job_type=limited_type(), organization=world.b, job_queue=queue)
+	assert [limit.most for limit in brakes.limits_on(job, Facts())] == [1]
+	frappe.db.rollback()
+
+
+def test_alerts_are_not_held_by_the_brakes_of_those_they_tell(world, queue):
+	organization = make_organization("Braked")
+	policy = {
+		"doctype": "Job Organization Policy",
+		"organization": organization,
+		"max_running": 1,
+		"paused": 1,
+	}
+	frappe.get_doc(policy).insert()
+	job = frappe._dict(job_type=burials.ALERT, organization=organization, job_queue=queue)
+	assert (brakes.pause_on(job, Facts()), brakes.limits_on(job, Facts())) == (None, [])
 
 
 def test_a_drain_runs_all_that_is_limited_one_after_another(world, queue):

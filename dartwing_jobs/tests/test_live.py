@@ -96,6 +96,16 @@ def test_newcomers_are_started_among_a_backlog(world, queue, worker, second_work
 	assert all(place < 2 * (len(late) + 1) + 2 * WORKERS for place in places.values())
 
 
+def test_a_limited_type_does_not_wait_between_its_jobs(world, queue, worker, second_worker):
+	"""More workers than places: whoever ends one starts the next at once."""
+	job_type = type_of("dartwing_jobs.samples.do_nothing", max_running=1)
+	names = submit_many(job_type, [{}] * 60, world.a, job_queue=queue)
+	frappe.db.commit()
+	began = time.monotonic()
+	until_ended(*names)
+	assert time.monotonic() - began < 10
+
+
 def test_a_burst_of_submits_is_a_handful_of_messages(world, queue, worker, second_worker):
 	job_type, most, names = type_of(f"{LIVE}.work_a_moment"), 0, []
 	for _ in range(300):

@@ -8,9 +8,9 @@ class JobOrganizationPolicy(JobsDocument):
 	def on_update(self):
 		policies.forget()
 		if self.max_waiting:
-			turnstiles.prepare(capacity.turnstile_of_organization(self.name))
+			turnstiles.prepare(capacity.turnstile_of_organization(self.organization))
 		if self.paused:
-			pauses.mark_after_commit(pauses.ORGANIZATION, self.name)
+			pauses.mark_after_commit(pauses.ORGANIZATION, self.organization)
 		else:
 			pauses.ring_if_it_held(self.get_doc_before_save())
 

@@ -63,6 +63,8 @@ class JobType(JobsDocument):
 				self.set(field.fieldname, field.default)
 
 	def validate_numbers(self) -> None:
+		if cint(self.rate_limit) and not cint(self.rate_window_seconds):
+			frappe.throw(_("Most Starts needs a window of at least one second."), InvalidJobError)
 		if cint(self.default_timeout) <= 0:
 			frappe.throw(_("Default Timeout must be at least one second."), InvalidJobError)
 		if self.default_priority not in priorities.ALL:
