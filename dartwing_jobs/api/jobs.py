@@ -1,13 +1,12 @@
 """Jobs over HTTP: each function checks, calls the engine once, and shapes the answer. Times are RFC 3339."""
 
 from datetime import datetime
-from zoneinfo import ZoneInfo
 
 import frappe
-from frappe.utils import cint, get_system_timezone
+from frappe.utils import cint
 
+from dartwing_jobs import clock, tenancy
 from dartwing_jobs import parameters as job_parameters
-from dartwing_jobs import tenancy
 from dartwing_jobs.engine import control, database, pauses, successors
 from dartwing_jobs.engine import submit as engine_submit
 
@@ -129,14 +128,14 @@ def retry(job: str) -> dict:
 @frappe.whitelist()
 def status(job: str) -> dict:
 	"""The job, why it waits although it is due, and who stands for it now: its last successor, or itself."""
-	row = _readable(job)
+	row = control.job_to_act_on(job)
 	return {**shown(row), "held_reason": pauses.why_it_waits(row), "latest": successors.latest(job)}
 
 
 @frappe.whitelist()
 def history(job: str) -> list[dict]:
 	"""The job's story, oldest first."""
-	_readable(job)
+	control.job_to_act_on(job)
 	fields = ["timestamp", "event", "from_status", "to_status", "actor", "message", "attempt", "details"]
 	order = "timestamp asc, name asc"
 	rows = frappe.get_all("Job Execution Log", filters={"background_job": job}, fields=fields, order_by=order)
@@ -192,18 +191,9 @@ def shown(job) -> dict:
 	return {**answer, "parameters": job_parameters.load(job.get("input_parameters"))}
 
 
-def _readable(job_name: str):
-	job = frappe.db.get_value("Background Job", job_name, "*", as_dict=True)
-	if job is None or not tenancy.may_act_on(job, frappe.session.user):
-		frappe.throw(frappe._("Job {0} was not found.").format(job_name), frappe.DoesNotExistError)
-	return job
-
-
 def _plain_row(row) -> dict:
 	return {name: _plain(value) for name, value in row.items()}
 
 
 def _plain(value):
-	if isinstance(value, datetime):
-		return value.replace(tzinfo=ZoneInfo(get_system_timezone())).isoformat()
-	return value
+	return clock.rfc3339(value) if isinstance(value, datetime) else value

@@ -1,10 +1,8 @@
 """Metrics over HTTP: Prometheus' text for scrapers, figures for people and programs."""
 
 from collections.abc import Iterator
-from zoneinfo import ZoneInfo
 
 import frappe
-from frappe.utils import get_system_timezone
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client.core import (
 	CounterMetricFamily,
@@ -51,8 +49,7 @@ def prometheus() -> Response:
 def get_job_metrics(organization: str | None = None, hours: float = metrics.WINDOW_HOURS) -> dict:
 	"""Figures of one organization, or of all that one may see, over the last hours."""
 	figures = metrics.get_job_metrics(organization, hours)
-	as_of = figures["as_of"].replace(tzinfo=ZoneInfo(get_system_timezone()))
-	return {**figures, "as_of": as_of.isoformat()}
+	return {**figures, "as_of": clock.rfc3339(figures["as_of"])}
 
 
 class Scrape:

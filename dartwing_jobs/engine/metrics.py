@@ -1,13 +1,12 @@
 """How the engine is doing, in figures: what waits and runs now, and how attempts of the last hours went."""
 
-import time
 from datetime import datetime
 
 import frappe
 from frappe import _
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import gauges, statements, states
+from dartwing_jobs.engine import gauges, naming, statements, states
 from dartwing_jobs.errors import InvalidJobError
 
 WINDOW_HOURS = 24
@@ -81,13 +80,12 @@ def _queues(organizations: list[str] | None, now: datetime) -> list[dict]:
 def _runs(organizations: list[str] | None, hours: float) -> list:
 	"""Attempts that have ended, in groups of one type, one organization and about the same duration."""
 	whose, values = gauges.of_organizations(organizations)
-	since = int((time.time() - hours * 3600) * 1_000_000)
 	return statements.fetch(
 		f"""select job_type, organization, {GROUPED_DURATION} as about, count(*) as runs,
 		{ENDED_BADLY} as failed, sum(duration_seconds) as seconds, max(duration_seconds) as longest,
 		sum(cost_cents) as cost_cents
 		from `tabJob Run` where {STARTED}{whose} group by job_type, organization, about""",
-		[f"{since:014x}", *values],
+		[naming.first_row_name_of_the_last(hours * 3600), *values],
 	)
 
 
