@@ -91,10 +91,10 @@ def read_held(job_name: str, lease_token: str):
 
 
 def _read(which: str, values: tuple):
-	rows = statements.fetch(f"{_select(frappe.db.db_type)} {which}", values)
-	if not rows:
+	packed = statements.value(f"({_select(frappe.db.db_type)} {which})", values)
+	if not packed:
 		return None
-	job = statements.unpack(rows[0].packed)
+	job = statements.unpack(packed)
 	job.claimed_at = datetime.fromisoformat(job.claimed_at)
 	return job
 
@@ -103,7 +103,7 @@ def _read(which: str, values: tuple):
 def _select(database: str) -> str:
 	parameters = "concat(input_parameters, '')" if database == "mariadb" else "input_parameters"
 	row = statements.packed(COLUMNS, input_parameters=parameters, claimed_at="utc_timestamp(6)")
-	return f"select {row} as packed from `tabBackground Job`"
+	return f"select {row} from `tabBackground Job`"
 
 
 def _ranks(end: str, job_queues: list[str]) -> dict[str, int]:

@@ -54,10 +54,10 @@ def follow_left_behind() -> None:
 
 def _for_waiting_children(parent: str, then: Callable[[list], object]) -> None:
 	"""Most jobs have no children, so that is asked first, by the smallest question."""
-	statements.fetch_later(
-		f"select 1 as one from `tabBackground Job` {WAITING} limit 1",
+	statements.value_later(
+		f"exists (select 1 from `tabBackground Job` {WAITING})",
 		(parent,),
-		lambda found: found and then(_waiting_children(parent)),
+		lambda is_any: is_any and then(_waiting_children(parent)),
 	)
 
 

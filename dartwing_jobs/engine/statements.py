@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
@@ -229,15 +230,21 @@ class Literals(dict):
 	"""Values as SQL: slow to write in this driver, and most values of a trip are the same."""
 
 	def __init__(self, connection):
-		super().__init__()
+		super().__init__({None: "null"})
 		self.connection = connection
 
 	def of(self, values: Iterable) -> Iterator[str]:
 		return map(self.__getitem__, values)
 
 	def __missing__(self, value: object) -> str:
-		self[value] = self.connection.literal(value)
-		return self[value]
+		if type(value) is str:
+			literal = f"'{self.connection.escape_string(value)}'"
+		elif type(value) is datetime:
+			literal = f"'{value}'"
+		else:
+			literal = self.connection.literal(value)
+		self[value] = literal
+		return literal
 
 
 def _current() -> Trip | None:
@@ -296,7 +303,10 @@ def _joined(asked: list[Waiting]) -> Waiting:
 
 def _send_one(one: Waiting) -> None:
 	cursor = _cursor()
-	cursor.execute(_dialect(one.statement, frappe.db.db_type), one.values or None)
+	if frappe.db.db_type == "mariadb" and one.values:
+		cursor.execute(_known_or_written_out(cursor, one.statement, one.values))
+	else:
+		cursor.execute(_dialect(one.statement, frappe.db.db_type), one.values or None)
 	if one.or_raise and cursor.rowcount != 1:
 		raise one.or_raise
 	if one.then:
@@ -318,14 +328,19 @@ def _send_together(statements: list[Waiting]) -> None:
 
 
 def _compound(cursor, statements: list[Waiting]) -> str:
-	"""A trip as it is sent. Most are like one that the server has seen before, and bring only new values."""
+	if any(one.is_written_out for one in statements):
+		literals = Literals(cursor.connection)
+		return _in_order(statements, [_written_out(one, literals) for one in statements])
+	values = [value for one in statements for value in one.values]
+	return _known_or_written_out(cursor, _in_order(statements, [one.statement for one in statements]), values)
+
+
+def _known_or_written_out(cursor, statement: str, values: Values) -> str:
+	"""A statement as it is sent. One that the server has seen before brings only new values."""
 	literals = Literals(cursor.connection)
-	if not any(one.is_written_out for one in statements):
-		values = [value for one in statements for value in one.values]
-		whole = _in_order(statements, [one.statement for one in statements])
-		if values and (name := _prepared(cursor, whole)):
-			return f"execute {name} using {', '.join(literals.of(values))}"
-	return _in_order(statements, [_written_out(one, literals) for one in statements])
+	if values and (name := _prepared(cursor, statement, len(values))):
+		return f"execute {name} using {', '.join(literals.of(values))}"
+	return statement % tuple(literals.of(values)) if values else statement
 
 
 def _in_order(statements: list[Waiting], texts: list[str]) -> str:
@@ -348,20 +363,43 @@ def _written_out(one: Waiting, literals: Literals) -> str:
 	return one.statement % tuple(literals.of(one.values)) if one.values else one.statement
 
 
-def _prepared(cursor, statement: str) -> str | None:
-	"""The name by which this connection knows a statement; None when it knows too many to learn another."""
+def _prepared(cursor, statement: str, count: int) -> str | None:
+	"""The name by which this connection knows a statement with so many values; None when it does not.
+
+	Learning costs a trip: many connections live for one request, and send most statements once.
+	"""
 	connection = cursor.connection
 	session = connection.thread_id()  # another one after a reconnect
-	names = _names.setdefault(connection, {}).setdefault(session, {})
-	if statement not in names and len(names) < PREPARED_AT_MOST:
-		name = f"dartwing_{len(names)}"
-		cursor.execute(f"prepare {name} from %s", (statement.replace("%s", "?"),))
-		names[statement] = name
-	return names.get(statement)
+	learnt = _learnt.setdefault(connection, {}).setdefault(session, Learnt())
+	if learnt.is_worth_learning(statement):
+		cursor.execute(f"prepare {learnt.name(statement)} from %s", (statement % (("?",) * count),))
+	return learnt.names.get(statement)
 
 
-# by connection and the server's number for its session: the names of the statements it has prepared
-_names: WeakKeyDictionary = WeakKeyDictionary()
+class Learnt:
+	"""The statements that a session of the server has prepared, by name, and those that it has seen once."""
+
+	def __init__(self):
+		self.names: dict[str, str] = {}
+		self.seen: set[str] = set()
+
+	def is_worth_learning(self, statement: str) -> bool:
+		if statement in self.names or len(self.names) == PREPARED_AT_MOST:
+			return False
+		if statement in self.seen:
+			return True
+		if len(self.seen) == PREPARED_AT_MOST:
+			self.seen.clear()
+		self.seen.add(statement)
+		return False
+
+	def name(self, statement: str) -> str:
+		self.names[statement] = f"dartwing_{len(self.names)}"
+		return self.names[statement]
+
+
+# by connection, and by the server's number for its session
+_learnt: WeakKeyDictionary = WeakKeyDictionary()
 
 
 def _answers(cursor, statements: list[Waiting]) -> list[tuple[Callable, object]]:

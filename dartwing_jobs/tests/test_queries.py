@@ -120,17 +120,22 @@ def asked(monkeypatch, crowd):
 def test_a_question_is_answered_from_its_index(asked, name):
 	question, indexes = QUESTIONS[name]
 	questions = asked(question)
-	assert questions
+	assert any(found(statement) for statement in questions)
 	for statement in questions:
-		check(statement, indexes, rows=len(statements.fetch(*statement)) or pytest.fail("found nothing"))
+		check(statement, indexes, rows=len(found(statement)))
 
 
 @pytest.mark.parametrize("name", IN_VAIN)
 def test_asking_in_vain_costs_next_to_nothing(asked, name):
 	question, indexes = IN_VAIN[name]
 	(statement,) = asked(question)
-	assert statements.fetch(*statement) == []
+	assert found(statement) == []
 	check(statement, indexes, rows=0)
+
+
+def found(statement: tuple) -> list:
+	"""Rows that say something: who asks for a value always gets a row."""
+	return [row for row in statements.fetch(*statement) if any(row.values())]
 
 
 def check(statement: tuple, indexes: set[str], rows: int) -> None:
