@@ -26,6 +26,7 @@ permission_query_conditions = {
 	"Job Organization Policy": "dartwing_jobs.tenancy.query_conditions",
 	"Job Run": "dartwing_jobs.tenancy.query_conditions",
 	"Job Schedule": "dartwing_jobs.tenancy.query_conditions",
+	"Job Schedule Fire": "dartwing_jobs.tenancy.query_conditions",
 	"Job Step": "dartwing_jobs.tenancy.query_conditions",
 	"Job Template": "dartwing_jobs.tenancy.query_conditions",
 }
@@ -39,6 +40,7 @@ has_permission = {
 	"Job Organization Policy": "dartwing_jobs.tenancy.has_permission",
 	"Job Run": "dartwing_jobs.tenancy.has_permission",
 	"Job Schedule": "dartwing_jobs.tenancy.has_permission",
+	"Job Schedule Fire": "dartwing_jobs.tenancy.has_permission",
 	"Job Step": "dartwing_jobs.tenancy.has_permission",
 	"Job Template": "dartwing_jobs.tenancy.has_permission",
 }
@@ -98,5 +100,6 @@ ignore_links_on_delete = [
 	"Job Organization Policy",
 	"Job Run",
 	"Job Schedule",
+	"Job Schedule Fire",
 	"Job Step",
 ]

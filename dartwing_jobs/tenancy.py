@@ -28,6 +28,7 @@ TENANT_DOCTYPES = frozenset(
 		"Job Organization Policy",
 		"Job Run",
 		"Job Schedule",
+		"Job Schedule Fire",
 		"Job Step",
 		"Job Template",
 	}
@@ -91,6 +92,18 @@ def may_act_on(job, user: str) -> bool:
 	"""Whether somebody may follow and cancel a job: its owner or an admin, inside the organization."""
 	row = frappe._dict(doctype="Background Job", organization=job.organization, owner_user=job.owner_user)
 	return is_unrestricted(user) or _may(user, "read", row)
+
+
+def may_submit_in(organization: str | None, user: str) -> bool:
+	"""Whether somebody may have work done in this organization at all; in none means: somewhere."""
+	if not organization or is_unrestricted(user):
+		return True
+	return organization in permitted_organizations(user, "Background Job")
+
+
+def rows_to_submit_in(user: str, doctype: str) -> str:
+	"""SQL for the rows of those organizations in which this user may have work done."""
+	return _rows_of_organizations(doctype, permitted_organizations(user, "Background Job"))
 
 
 def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
@@ -157,8 +170,9 @@ def check_same_organization(doc, fieldname: str) -> None:
 	if not name:
 		return
 	field = frappe.get_meta(doc.doctype).get_field(fieldname)
-	organization = frappe.db.get_value(field.options, name, "organization")
-	if organization == doc.organization or (not organization and field.options in SHARED_DOCTYPES):
+	row = frappe.db.get_value(field.options, name, ["organization"], as_dict=True)
+	is_shared = row and not row.organization and field.options in SHARED_DOCTYPES
+	if is_shared or (row and row.organization == doc.organization):
 		return
 	frappe.throw(_("Could not find {0}").format(f"{_(field.label)}: {name}"), frappe.LinkValidationError)
 

@@ -28,6 +28,7 @@ SHOWN = (
 	"max_retries",
 	"depends_on",
 	"retry_of",
+	"job_template",
 	"project_id",
 	"request_id",
 	"correlation_id",
@@ -82,7 +83,8 @@ def submit(
 		"correlation_id": correlation_id,
 		"traceparent": traceparent,
 	}
-	return _submitted(_in_own_transaction(engine_submit.submit, job_type, parameters, organization, options))
+	given = (job_type, parameters, organization, options)
+	return submitted(submit_in_own_transaction(engine_submit.submit, *given))
 
 
 @frappe.whitelist(methods=["POST"])
@@ -105,7 +107,7 @@ def submit_many(
 		"correlation_id": correlation_id,
 	}
 	many = frappe.parse_json(parameters)
-	return _in_own_transaction(engine_submit.submit_many, job_type, many, organization, options)
+	return submit_in_own_transaction(engine_submit.submit_many, job_type, many, organization, options)
 
 
 @frappe.whitelist(methods=["POST"])
@@ -171,13 +173,13 @@ def _newest(filters: list, limit: int) -> list:
 	return frappe.get_list("Background Job", filters=filters, fields=["*"], order_by=order, limit=limit)
 
 
-def _in_own_transaction(submit, job_type: str, parameters, organization: str | None, options: dict):
+def submit_in_own_transaction(submit, what: str, parameters, organization: str | None, options: dict):
 	"""A request has no other work that could be lost: what meets another transaction is tried again here."""
 	given = {name: value for name, value in options.items() if value is not None}
-	return database.own_transaction(submit)(job_type, parameters, organization, must_submit=True, **given)
+	return database.own_transaction(submit)(what, parameters, organization, must_submit=True, **given)
 
 
-def _submitted(job) -> dict:
+def submitted(job) -> dict:
 	"""The answer to a submit; of an earlier job that is somebody else's no more than that it is there."""
 	if job.duplicate and not tenancy.may_act_on(job, frappe.session.user):
 		return {**{name: job.get(name) for name in SEEN_BY_ALL}, "duplicate": True}

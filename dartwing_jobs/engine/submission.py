@@ -65,11 +65,12 @@ def check(job, job_type) -> None:
 		frappe.throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
 	queue_rules.check(job.job_queue, job_type)
 	check_limits(job)
-	_check_template(job)
 	_check_job_id(job)
 	job.unique_key = job.unique_key or None
 	for fieldname in LINKS_WITHIN_ORGANIZATION:
 		tenancy.check_same_organization(job, fieldname)
+	if job.job_template:
+		_check_template(job)
 	check_dependency(job)
 
 
@@ -99,9 +100,14 @@ def _is_default(job, fieldname: str) -> bool:
 
 
 def _check_template(job) -> None:
-	if job.job_template and frappe.db.get_value("Job Template", job.job_template, "status") != "Active":
-		message = _("Job Template {0} is archived or gone; no new jobs can be made from it.")
+	"""What a job says of its template is to be true; that it is for this organization was checked before."""
+	row = frappe.db.get_value("Job Template", job.job_template, ["status", "job_type"], as_dict=True)
+	if row.status != "Active":
+		message = _("Job Template {0} is archived; no new jobs can be made from it.")
 		frappe.throw(message.format(job.job_template), InvalidJobError)
+	if row.job_type != job.job_type:
+		message = _("Job Template {0} makes jobs of type {1}, not {2}.")
+		frappe.throw(message.format(job.job_template, row.job_type, job.job_type), InvalidJobError)
 
 
 def _check_job_id(job) -> None:

@@ -20,6 +20,7 @@ MARK_FIELD = {
 	"Job Organization Policy": "pause_reason",
 	"Job Run": "worker",
 	"Job Schedule": "schedule_name",
+	"Job Schedule Fire": "message",
 	"Job Step": "step_key",
 	"Job Template": "template_name",
 }
@@ -37,6 +38,14 @@ def rows(world):
 		"Job Template": template.name,
 		"Job Schedule": _insert(
 			"Job Schedule", schedule_name=mark, organization=world.a, **_every_day(template)
+		),
+		"Job Schedule Fire": _plant(
+			"Job Schedule Fire",
+			job_schedule="a schedule",
+			organization=world.a,
+			fire_at=job.created_at,
+			outcome="Missed",
+			message=mark,
 		),
 		"Job Group": _insert("Job Group", group_name=mark, organization=world.a),
 		"Job Organization Policy": _insert(

@@ -103,7 +103,13 @@ class BackgroundJob(JobsDocument):
 	def on_trash(self):
 		self.refuse_to_orphan()
 		counters.add_after_commit(counters.take([self.name]))
-		for doctype in ("Job Execution Log", "Job Run", "Job Step", "Job Idempotency Key"):
+		for doctype in (
+			"Job Execution Log",
+			"Job Run",
+			"Job Step",
+			"Job Idempotency Key",
+			"Job Schedule Fire",
+		):
 			frappe.db.delete(doctype, {"background_job": self.name})
 
 	def refuse_to_orphan(self) -> None:

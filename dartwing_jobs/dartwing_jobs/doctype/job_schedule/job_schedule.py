@@ -61,3 +61,9 @@ class JobSchedule(JobsDocument):
 	def validate_window(self) -> None:
 		if self.start_at and self.end_at and clock.parse(self.end_at) <= clock.parse(self.start_at):
 			frappe.throw(_("The end of a schedule must come after its start."), InvalidJobError)
+
+
+def on_doctype_update():
+	# empty in schedules that are not to fire: what is due next is the first entry
+	frappe.db.add_index("Job Schedule", ["next_fire_at", "name"], "idx_next_fire")
+	frappe.db.add_index("Job Schedule", ["job_template"], "idx_schedule_template")

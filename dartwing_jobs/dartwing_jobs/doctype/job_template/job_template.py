@@ -1,16 +1,21 @@
 """Job Template: a job type and its parameters, ready to be used again."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import frappe
 from frappe import _
 
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import submission
+from dartwing_jobs.engine import submission, templates
 from dartwing_jobs.errors import InvalidJobError
 
 
 class JobTemplate(JobsDocument):
 	def before_validate(self):
+		self.organization = self.organization or None
+		self.set_keys()
 		parameters.store(self, "default_params")
 		if self.default_params and self.job_type:
 			parameters.check_secrets(submission.type_of(self), [self.default_params])
@@ -20,13 +25,45 @@ class JobTemplate(JobsDocument):
 			tenancy.check_organization_is_active(self.organization)
 		self.validate_name_is_free()
 
+	def set_keys(self) -> None:
+		"""What the unique indexes see: one of an organization's names, one of the global ones.
+
+		An index takes two rows without an organization for different ones, so these need a key of their own.
+		"""
+		self.name_key = templates.name_key(self.template_name)
+		self.global_key = None if self.organization else self.name_key
+
 	def validate_name_is_free(self) -> None:
-		"""Per organization, and among the global templates, where no unique index would see it."""
+		"""Says so early; of two at once the index refuses one."""
 		others = {
-			"template_name": self.template_name,
+			"name_key": self.name_key,
 			"organization": self.organization or ["is", "not set"],
 			"name": ["!=", self.name],
 		}
 		if frappe.db.exists("Job Template", others):
-			message = _("There is already a Job Template called {0} here.")
-			frappe.throw(message.format(frappe.bold(self.template_name)), InvalidJobError)
+			self.refuse_name()
+
+	def db_insert(self, *args, **kwargs):
+		with self.refused_by_an_index():
+			super().db_insert(*args, **kwargs)
+
+	def db_update(self):
+		with self.refused_by_an_index():
+			super().db_update()
+
+	@contextmanager
+	def refused_by_an_index(self) -> Iterator[None]:
+		messages = len(frappe.local.message_log)
+		try:
+			yield
+		except frappe.UniqueValidationError:
+			del frappe.local.message_log[messages:]  # it names a field that nobody sees
+			self.refuse_name()
+
+	def refuse_name(self) -> None:
+		message = _("There is already a Job Template called {0} here.")
+		frappe.throw(message.format(frappe.bold(self.template_name)), InvalidJobError)
+
+
+def on_doctype_update():
+	frappe.db.add_unique("Job Template", ["organization", "name_key"], "unique_template_name")

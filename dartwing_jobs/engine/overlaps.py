@@ -1,0 +1,44 @@
+"""What a fire does when a job of the same schedule is not finished yet: the overlap policies."""
+
+from dartwing_jobs.engine import statements, states, successors
+from dartwing_jobs.engine.fires import FIRED, FORCED, SKIPPED, Fire
+
+ALLOW, SKIP, QUEUE_ONE = "Allow", "Skip", "Queue One"
+# so many jobs of a schedule are looked at, the last ones: under a policy that limits them older ones are over
+LOOK_BACK = 20
+# a failed job whose successor has taken over rests as it is
+REPLACEABLE = (states.FAILED, states.TIMED_OUT)
+LAST_JOBS = f"""(select background_job from `tabJob Schedule Fire`
+	where job_schedule = %s and outcome = %s order by fire_at desc limit {LOOK_BACK})"""
+
+
+def unfinished_jobs(schedule: str) -> list[str]:
+	"""Jobs that this schedule made and that may still run, oldest first; the last one of each chain."""
+	rows = statements.fetch(
+		f"""select job.name, job.status from (
+			select * from {LAST_JOBS} fired union all select * from {LAST_JOBS} forced) made
+		join `tabBackground Job` job on job.name = made.background_job order by job.creation, job.name""",
+		(schedule, FIRED, schedule, FORCED),
+	)
+	active = [row for row in rows if row.status in states.ACTIVE]
+	return [name for row in active if (name := _end_of(row))]
+
+
+def is_in_the_way(fire: Fire, unfinished: list[str]) -> bool:
+	"""Whether the policy has no room for this fire; then it says so."""
+	policy = fire.schedule.overlap_policy or ALLOW
+	most = {ALLOW: None, SKIP: 0, QUEUE_ONE: 1}[policy]
+	if most is None or len(unfinished) <= most:
+		return False
+	fire.outcome = SKIPPED
+	fire.message = f"{', '.join(unfinished)} not finished; overlap policy {policy}"
+	return True
+
+
+def _end_of(job) -> str | None:
+	"""The job that stands for this one now, if that is not finished."""
+	if job.status not in REPLACEABLE:
+		return job.name
+	last = successors.latest(job.name)
+	rows = statements.fetch("select status from `tabBackground Job` where name = %s", (last,))
+	return last if rows and rows[0].status in states.ACTIVE else None
