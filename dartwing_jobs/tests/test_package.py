@@ -73,7 +73,6 @@ def test_nothing_is_at_odds_in_this_environment():
 	check = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
 	ours = (
 		"dartwing",
-		"croniter",
 		"tzdata",
 		"jsonschema",
 		"referencing",
