@@ -28,7 +28,9 @@ def next_after(schedule, moment: datetime) -> datetime | None:
 
 def last_of(schedule, after: datetime, until: datetime, most: int) -> list[datetime]:
 	"""The last fires behind one moment, up to another and with it; oldest first."""
-	return cron.last_fires(schedule.cron_expression, zone_of(schedule), *_within(schedule, after, until), most)
+	return cron.last_fires(
+		schedule.cron_expression, zone_of(schedule), *_within(schedule, after, until), most
+	)
 
 
 def count_of(schedule, after: datetime, until: datetime, most: int) -> int:

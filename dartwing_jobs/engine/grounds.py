@@ -9,7 +9,9 @@ from frappe import _
 from dartwing_jobs import settings, tenancy
 from dartwing_jobs.engine import facts, statements
 
-TEMPLATE = "select name, status, organization, job_type, default_params from `tabJob Template` where name = %s"
+TEMPLATE = (
+	"select name, status, organization, job_type, default_params from `tabJob Template` where name = %s"
+)
 
 
 class Refusal(NamedTuple):

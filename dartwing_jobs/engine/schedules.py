@@ -11,7 +11,8 @@ DOCTYPE = "Job Schedule"
 def disable_for_template(template: str, reason: str) -> list[str]:
 	"""Disables the schedules of a template that can no longer be used; returns their names."""
 	enabled = statements.fetch(
-		f"select name, organization from `tab{DOCTYPE}` where job_template = %s and enabled = 1 order by name",
+		f"""select name, organization from `tab{DOCTYPE}` where job_template = %s and enabled = 1
+		order by name""",
 		(template,),
 	)
 	for schedule in enabled:

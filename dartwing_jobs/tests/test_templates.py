@@ -87,8 +87,7 @@ def test_two_that_fit_may_be_too_much_together(world):
 def test_an_archived_template_makes_no_jobs_and_leaves_its_jobs_alone(world):
 	template = make_template(world.a)
 	job = submit(template)
-	template.status = "Archived"
-	template.save()
+	archive(template)
 	with pytest.raises(InvalidJobError, match="is archived; no new jobs can be made from it"):
 		submit(template)
 	with pytest.raises(InvalidJobError, match="is archived"):
@@ -152,6 +151,88 @@ def test_a_job_whose_template_is_gone_runs_and_fails_and_is_tried_again(world):
 	successor = frappe.get_doc("Background Job", {"retry_of": job.name})
 	assert successor.job_template == template.name
 	assert run_job(successor.name).status == "Completed"
+
+
+# its schedules
+
+
+def make_schedule(template, organization: str):
+	fields = {"schedule_name": "s", "cron_expression": "0 9 * * *", "enabled": 1}
+	link = {"job_template": template.name, "organization": organization}
+	return frappe.get_doc({"doctype": "Job Schedule", **fields, **link}).insert()
+
+
+def archive(template) -> None:
+	template.status = "Archived"
+	template.save()
+
+
+def test_archiving_disables_its_schedules_and_warns(world):
+	template, other = make_template(None), make_template(world.a)
+	stopped = [make_schedule(template, organization) for organization in (world.a, world.b)]
+	untouched = make_schedule(other, world.a)
+	archive(template)
+	for schedule in stopped:
+		schedule.reload()
+		assert (schedule.enabled, schedule.job_template) == (0, template.name)
+		assert schedule.disabled_reason == f"Job Template {template.template_name} was archived."
+	(warning,) = frappe.get_message_log()
+	assert all(schedule.name in warning["message"] for schedule in stopped)
+	untouched.reload()
+	assert untouched.enabled
+
+
+def test_a_template_without_schedules_is_archived_and_deleted_without_a_word(world):
+	template = make_template(world.a)
+	archive(template)
+	frappe.delete_doc("Job Template", template.name)
+	assert frappe.get_message_log() == []
+
+
+def test_only_archiving_disables(world):
+	"""Another edit, of an archived template too, is nobody's reason to stop what was started again since."""
+	template = make_template(world.a)
+	schedule = make_schedule(template, world.a)
+	template.default_params = {"a": 1}
+	template.save()
+	schedule.reload()
+	assert schedule.enabled
+
+
+def test_an_active_template_leaves_its_schedules_to_whoever_enables_them(world):
+	template = make_template(world.a)
+	schedule = make_schedule(template, world.a)
+	archive(template)
+	template.status = "Active"
+	template.save()
+	schedule.reload()
+	assert not schedule.enabled
+	schedule.enabled = 1
+	assert schedule.save().enabled
+
+
+def test_a_deleted_template_leaves_its_schedules_disabled_with_the_reason(world):
+	template, other = make_template(world.a), make_template(world.a)
+	name = make_schedule(template, world.a).name
+	frappe.delete_doc("Job Template", template.name)
+	schedule = frappe.get_doc("Job Schedule", name)
+	assert (schedule.enabled, schedule.job_template) == (0, template.name)
+	assert schedule.disabled_reason == f"Job Template {template.template_name} was deleted."
+	schedule.enabled = 1
+	with pytest.raises(frappe.ValidationError):
+		schedule.save()
+	schedule.reload()
+	schedule.update({"enabled": 1, "job_template": other.name})
+	assert schedule.save().enabled
+
+
+def test_an_archiving_that_is_rolled_back_stops_nothing(world):
+	template = make_template(world.a)
+	schedule = make_schedule(template, world.a)
+	frappe.db.savepoint("still_active")
+	archive(template)
+	frappe.db.rollback(save_point="still_active")
+	assert frappe.db.get_value("Job Schedule", schedule.name, "enabled")
 
 
 # whose template it is

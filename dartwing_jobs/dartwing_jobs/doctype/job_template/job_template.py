@@ -8,8 +8,10 @@ from frappe import _
 
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import submission, templates
+from dartwing_jobs.engine import schedules, submission, templates
 from dartwing_jobs.errors import InvalidJobError
+
+SHOWN_SCHEDULES = 20
 
 
 class JobTemplate(JobsDocument):
@@ -24,6 +26,23 @@ class JobTemplate(JobsDocument):
 		if self.is_new() and self.organization:
 			tenancy.check_organization_is_active(self.organization)
 		self.validate_name_is_free()
+
+	def on_update(self):
+		if self.status == templates.ARCHIVED and self.has_value_changed("status"):
+			self.stop_schedules(_("archived"))
+
+	def on_trash(self):
+		self.stop_schedules(_("deleted"))
+
+	def stop_schedules(self, why: str) -> list[str]:
+		"""Disables the schedules that would make jobs from it, and says which; returns their names."""
+		reason = _("Job Template {0} was {1}.").format(self.template_name, why)
+		stopped = self.flags.disabled_schedules = schedules.disable_for_template(self.name, reason)
+		if stopped:
+			names = ", ".join(stopped[:SHOWN_SCHEDULES]) + (" …" if stopped[SHOWN_SCHEDULES:] else "")
+			message = _("{0} Its schedules were disabled ({1}): {2}").format(reason, len(stopped), names)
+			frappe.msgprint(message, title=_("Schedules Disabled"), indicator="orange")
+		return stopped
 
 	def set_keys(self) -> None:
 		"""What the unique indexes see: one of an organization's names, one of the global ones.
