@@ -116,8 +116,12 @@ def job_to_act_on(job_name: str):
 	"""A job that is there for this user; the same words for one that is not, whether it exists or not."""
 	job = frappe.db.get_value("Background Job", job_name, "*", as_dict=True)
 	if job is None or not tenancy.may_act_on(job, frappe.session.user):
-		frappe.throw(_("Job {0} was not found.").format(job_name), frappe.DoesNotExistError)
+		refuse_missing(job_name)
 	return job
+
+
+def refuse_missing(job_name: str) -> None:
+	frappe.throw(_("Job {0} was not found.").format(job_name), frappe.DoesNotExistError)
 
 
 def _request_cancel(job, user: str, reason: str | None) -> str:

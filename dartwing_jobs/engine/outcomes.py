@@ -127,7 +127,7 @@ def _hand_back(attempt, seconds: float, reason: str, now: datetime, event: str, 
 	job = attempt.job
 	columns = {"attempt": job.attempt - 1, **attempt.last_report(), **attempt.cost(), **RELEASED}
 	attempt.move(states.FAILED, now, reason, event=event, **columns)
-	attempt.end_run(run_status, now, error_message=reason)
+	attempt.end_run(run_status, now, error_message=reason, uncounted=1)
 	_wait_until(job, database.utc_now() + timedelta(seconds=seconds), now + TICK, message=reason)
 
 

@@ -3,12 +3,34 @@
 import json
 from datetime import datetime
 
+from frappe.utils import cint
+
 from dartwing_jobs.engine import rows, sanitize, statements
 
 RUNNING = "Running"
 COMPLETED = "Completed"
 FAILED = "Failed"
 SKIPPED = "Skipped"
+# what a list of runs tells; one run tells everything
+COLUMNS = (
+	"name",
+	"background_job",
+	"organization",
+	"status",
+	"attempt",
+	"uncounted",
+	"job_type",
+	"job_template",
+	"started_at",
+	"finished_at",
+	"duration_seconds",
+	"worker",
+	"cost_cents",
+	"output_reference",
+	"error_type",
+	"error_class",
+	"error_message",
+)
 TRACEBACK_LENGTH = 20_000
 MESSAGE_LENGTH = 2_000
 
@@ -39,6 +61,34 @@ def end(name: str, status: str, started: datetime, now: datetime, **columns) -> 
 		"duration_seconds": duration(started, now),
 	}
 	statements.update_later("Job Run", name, columns)
+
+
+def read(name: str):
+	"""A run with all that is known of it; None when it is gone."""
+	rows = statements.fetch("select * from `tabJob Run` where name = %s", (name,))
+	return rows[0] if rows else None
+
+
+def of_job(job_name: str, limit: int, before: tuple[int, str] | None = None) -> list:
+	"""A job's runs, newest first, from the attempt and name on at which a page ended."""
+	condition, values = "", [job_name]
+	if before:
+		condition = "and (attempt < %s or (attempt = %s and name < %s))"
+		values += [before[0], *before]
+	return statements.fetch(
+		f"""select {", ".join(COLUMNS)} from `tabJob Run` where background_job = %s {condition}
+		order by attempt desc, name desc limit {cint(limit)}""",
+		values,
+	)
+
+
+def whose(job_name: str):
+	"""The organization and the owner of a job, as its runs remember them; they may outlive it."""
+	rows = statements.fetch(
+		"select organization, owner as owner_user from `tabJob Run` where background_job = %s limit 1",
+		(job_name,),
+	)
+	return rows[0] if rows else None
 
 
 def last_output(job_name: str):

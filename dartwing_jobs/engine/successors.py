@@ -18,6 +18,25 @@ from dartwing_jobs.engine import (
 	steps,
 )
 
+# how a job follows another: by itself, when that one failed; or because somebody wanted it again
+RETRY, REPLAY = "retry", "replay"
+FAILED_AND_FOLLOWED = (states.FAILED, states.TIMED_OUT)
+# what a chain has at most: a job that is retried for ever must not be read for ever
+MOST_LINKS = 1000
+COLUMNS = (
+	"name",
+	"organization",
+	"owner_user",
+	"status",
+	"attempt",
+	"retry_of",
+	"created_at",
+	"completed_at",
+)
+CHAINED = f"""select {", ".join(f"job.{column}" for column in COLUMNS)},
+	run.name as run, run.status as run_status from `tabBackground Job` job
+	left join `tabJob Run` run on run.name = (select newest.name from `tabJob Run` newest
+	where newest.background_job = job.name order by newest.attempt desc, newest.name desc limit 1)"""
 # what belongs to one job alone; everything else of the row is taken over
 OWN = {
 	"status": states.PENDING,
@@ -88,6 +107,51 @@ def latest(job_name: str) -> str:
 	):
 		seen.append(following[0].name)
 	return seen[-1]
+
+
+def chain(job_name: str) -> list:
+	"""All jobs that `retry_of` joins to this one, from the oldest on; the same for whichever is asked for.
+
+	Each has its last run (`run`, `run_status`) and how it follows its predecessor (`link`). A job that was
+	replayed twice has two that follow it.
+	"""
+	members: dict[str, frappe._dict] = {}
+	found = statements.fetch(f"{CHAINED} where job.name = %s", (_oldest(job_name),))
+	while found and len(members) < MOST_LINKS:
+		for row in found:
+			row.link = _link(row, members)
+			members[row.name] = row
+		found = [row for row in _followers([row.name for row in found]) if row.name not in members]
+	return sorted(list(members.values())[:MOST_LINKS], key=lambda row: row.created_at)
+
+
+def _oldest(job_name: str) -> str:
+	"""As far back as there are jobs: retention may have taken the first ones."""
+	seen = [job_name]
+	while len(seen) < MOST_LINKS // 2:
+		rows = statements.fetch(
+			"""select failed.name from `tabBackground Job` job join `tabBackground Job` failed
+			on failed.name = job.retry_of where job.name = %s""",
+			(seen[-1],),
+		)
+		if not rows or rows[0].name in seen:
+			break
+		seen.append(rows[0].name)
+	return seen[-1]
+
+
+def _followers(names: list[str]) -> list:
+	places = ", ".join(["%s"] * len(names))
+	order = f"order by job.creation, job.name limit {MOST_LINKS}"
+	return statements.fetch(f"{CHAINED} where job.retry_of in ({places}) {order}", names)
+
+
+def _link(row, members: dict) -> str | None:
+	"""None for the first of a chain, and where the job before it is gone."""
+	before = members.get(row.retry_of)
+	if before is None:
+		return None
+	return RETRY if before.status in FAILED_AND_FOLLOWED else REPLAY
 
 
 def _hand_over(old: str, new: str) -> None:

@@ -9,6 +9,7 @@ import frappe
 
 from dartwing_jobs.engine.context import Snooze
 from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.errors import TransientError, WorkerStopping
 
 
 @job_handler
@@ -73,6 +74,17 @@ def snooze_once(parameters: dict, context):
 	if frappe.db.get_value("Background Job", context.job_name, "project_id") != "slept":
 		return Snooze(60)
 	return "awake"
+
+
+@job_handler
+def hand_back(parameters: dict, context) -> None:
+	raise WorkerStopping("The worker was stopped")
+
+
+@job_handler
+def spoil_then_fail(parameters: dict, context) -> None:
+	parameters["steps"].clear()
+	raise TransientError("The service is busy")
 
 
 @job_handler
