@@ -21,18 +21,22 @@ IN_QUEUE = """select
 OF_ORGANIZATION = """select count(*) as waiting from (select 1 from `tabBackground Job`
 	where organization = %s and status in ('Pending', 'Queued') limit %s) waiting_jobs"""
 
+STILL_THERE = "select name from `tabBackground Job` where status in ('Pending', 'Queued')"
+BATCH = 1000
 
-def check(job, count: int) -> None:
-	"""Raises QueueFull when so many jobs more are too many for their queue or their organization."""
+
+def check(jobs: list) -> None:
+	"""Raises QueueFull when these jobs, all alike, are too many for their queue or their organization."""
+	job = jobs[0]
 	if job.job_type == ALERT:
 		return
 	most = routes.most_waiting(job.job_queue)
-	if most and _exceeds(turnstile_of_queue(job.job_queue), most, count, IN_QUEUE, (job.job_queue, most) * 3):
+	if most and _exceeds(turnstile_of_queue(job.job_queue), most, jobs, IN_QUEUE, (job.job_queue, most) * 3):
 		message = _("Queue full: {0} takes at most {1} waiting jobs. Try again later, or use another queue.")
 		frappe.throw(message.format(job.job_queue, most), QueueFull)
 	most = policies.most_waiting_of(job.organization)
 	turnstile, values = turnstile_of_organization(job.organization), (job.organization, most)
-	if most and _exceeds(turnstile, most, count, OF_ORGANIZATION, values):
+	if most and _exceeds(turnstile, most, jobs, OF_ORGANIZATION, values):
 		message = _("Queue full: organization {0} may have at most {1} waiting jobs. Try again later.")
 		frappe.throw(message.format(job.organization, most), QueueFull)
 
@@ -45,20 +49,34 @@ def turnstile_of_organization(organization: str) -> str:
 	return f"waiting|organization|{organization}"
 
 
-def _exceeds(turnstile: str, most: int, count: int, statement: str, values: tuple) -> bool:
-	statements.arrive()
+def _exceeds(turnstile: str, most: int, jobs: list, statement: str, values: tuple) -> bool:
+	statements.arrive()  # their names, too
 	turnstiles.enter(turnstile)
 	with database.beside():
 		(row,) = statements.fetch(statement, values)
-	taken = _taken_here()
-	if row.waiting + taken.get(turnstile, 0) + count > most:
+	taken, free = _taken_here(), most - row.waiting - len(jobs)
+	mine = taken.get(turnstile, [])
+	if len(mine) > free:
+		mine = _still_there(mine)
+	taken[turnstile] = mine
+	if len(mine) > free:
 		return True
-	taken[turnstile] = taken.get(turnstile, 0) + count
+	mine += [job.name for job in jobs]
 	return False
 
 
-def _taken_here() -> dict[str, int]:
-	"""Places that this transaction has taken; nobody sees them before its commit."""
+def _still_there(names: list[str]) -> list[str]:
+	"""Those that wait in this transaction: a savepoint may have taken others back."""
+	batches = [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
+	found = [
+		statements.fetch(f"{STILL_THERE} and name in ({', '.join(['%s'] * len(batch))})", batch)
+		for batch in batches
+	]
+	return [row.name for rows in found for row in rows]
+
+
+def _taken_here() -> dict[str, list[str]]:
+	"""Jobs to which this transaction has given places; nobody else sees them before its commit."""
 	taken = getattr(frappe.local, "dartwing_places", None)
 	if taken is None:
 		taken = frappe.local.dartwing_places = {}

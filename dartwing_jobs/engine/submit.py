@@ -280,7 +280,7 @@ def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) 
 
 def _write(jobs: list) -> None:
 	first = jobs[0]
-	capacity.check(first, len(jobs))
+	capacity.check(jobs)
 	tracing.describe(first)
 	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)

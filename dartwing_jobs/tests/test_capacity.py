@@ -89,6 +89,21 @@ def test_what_is_rolled_back_takes_no_place(world, queue, job_type):
 	assert submit(job_type, {}, world.a, job_queue=queue)
 
 
+def test_what_a_savepoint_takes_back_takes_no_place(world, queue, job_type):
+	"""A transaction that goes on would otherwise hear that the queue is full when it is empty."""
+	limit_queue(queue, 2)
+	submit(job_type, {"kept": 1}, world.a, job_queue=queue)
+	for number in range(3):
+		frappe.db.savepoint("tried")
+		submit(job_type, {"tried": number}, world.a, job_queue=queue)
+		frappe.db.rollback(save_point="tried")
+	submit(job_type, {"second": 1}, world.a, job_queue=queue)
+	with pytest.raises(QueueFull):
+		submit(job_type, {"third": 1}, world.a, job_queue=queue)
+	frappe.db.commit()
+	assert waiting_in(queue) == 2
+
+
 def test_an_organization_has_a_limit_of_its_own(world, queue, job_type):
 	organization = make_organization("Small")
 	limit_organization(organization, 1)

@@ -74,7 +74,7 @@ class BackgroundJob(JobsDocument):
 			job_type = submission.type_of(self)
 			submission.check(self, job_type)
 			parameters.check_schema(job_type, self.input_parameters)
-			capacity.check(self, 1)
+			capacity.check([self])
 		else:
 			submission.check_limits(self)
 
