@@ -10,6 +10,8 @@ from dartwing_jobs.engine import bell, brakes, database, order, routes, statemen
 from dartwing_jobs.engine.brakes import Brake, RateLimit
 from dartwing_jobs.engine.facts import Facts
 
+# before everybody's place: its key and its name
+HEAD_OF_LINE = (0, "")
 # those behind the first one in line that a brake holds too are taken out along with it
 BATCH = 1000
 # what is put back at once, when nothing but a pause held it
@@ -65,16 +67,20 @@ def release_what_may_run(job_queues: list[str], facts: Facts) -> int:
 
 
 @database.own_transaction
-def hold_paused(job_queue: str, pause: Brake, after: int) -> int | None:
-	"""Takes a batch out of line from a place on; returns the last place it looked at, None at the end."""
+def hold_paused(job_queue: str, pause: Brake, after: tuple[int, str]) -> tuple[int, str] | None:
+	"""Takes a batch out of line from a place on; returns the last place it looked at, None at the end.
+
+	A place is the key and the name: some jobs have the same key.
+	"""
 	rows = statements.fetch(
 		f"""select name, claim_key, {_column(pause)} as scope from `tabBackground Job`
-		where line = %s and claim_key > %s order by claim_key, name limit {BATCH}""",
-		(job_queue, after),
+		where line = %s and claim_key >= %s and (claim_key > %s or name > %s)
+		order by claim_key, name limit {BATCH}""",
+		(job_queue, after[0], *after),
 	)
 	(scope,) = pause.like_it.values()
 	_take_out([row.name for row in rows if row.scope == scope], job_queue, pause)
-	return rows[-1].claim_key if len(rows) == BATCH else None
+	return (rows[-1].claim_key, rows[-1].name) if len(rows) == BATCH else None
 
 
 def _hold(job, brake: Brake) -> None:

@@ -44,7 +44,7 @@ def mark_held(what: str, name_of_it: str) -> None:
 	facts = Facts()
 	pause = brakes.behind(f"paused {'type' if what == JOB_TYPE else what}|{name_of_it}", facts)
 	for queue in [queue for queues in routes.by_rq_queue().values() for queue in queues]:
-		place = 0
+		place = holds.HEAD_OF_LINE
 		while pause and place is not None:
 			place = holds.hold_paused(queue, pause, place)
 

@@ -6,7 +6,7 @@ import frappe
 import pytest
 
 from dartwing_jobs import cancel, testing
-from dartwing_jobs.engine import attempt, bell, order, pauses, statements
+from dartwing_jobs.engine import attempt, bell, holds, order, pauses, statements
 from dartwing_jobs.engine.submit import submit, submit_many
 from dartwing_jobs.tests.world import make_job_type, make_queue, stored_status
 
@@ -130,6 +130,19 @@ def test_thousands_of_jobs_are_paused_in_seconds_and_block_nobody(world, queue, 
 	assert stored_status(behind.name) == "Completed"
 	frappe.db.delete("Background Job", {"job_queue": queue, "job_type": job_type})
 	frappe.db.commit()
+
+
+def test_jobs_at_the_same_place_are_all_marked(world, queue, job_type, monkeypatch):
+	"""Those of two organizations may share a key, and a batch may end between them."""
+	monkeypatch.setattr(holds, "BATCH", 3)
+	names = submit_many(job_type, [{}] * 7, world.a, job_queue=queue)
+	key = frappe.db.get_value("Background Job", names[0], "claim_key")
+	frappe.db.set_value("Background Job", {"name": ["in", names]}, "claim_key", key, update_modified=False)
+	pauses.pause(pauses.JOB_TYPE, job_type)
+	frappe.db.commit()
+	pauses.mark_held(pauses.JOB_TYPE, job_type)
+	held = {"job_queue": queue, "held_by": f"paused type|{job_type}"}
+	assert frappe.db.count("Background Job", held) == 7
 
 
 def crowd(queue: str, job_type: str, organization: str, many: int) -> None:
