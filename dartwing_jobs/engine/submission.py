@@ -101,13 +101,14 @@ def _is_default(job, fieldname: str) -> bool:
 
 def _check_template(job) -> None:
 	"""What a job says of its template is to be true; that it is for this organization was checked before."""
-	row = frappe.db.get_value("Job Template", job.job_template, ["status", "job_type"], as_dict=True)
+	fields = ["template_name", "status", "job_type"]
+	row = frappe.db.get_value("Job Template", job.job_template, fields, as_dict=True)
 	if row.status != "Active":
 		message = _("Job Template {0} is archived; no new jobs can be made from it.")
-		frappe.throw(message.format(job.job_template), InvalidJobError)
+		frappe.throw(message.format(row.template_name), InvalidJobError)
 	if row.job_type != job.job_type:
 		message = _("Job Template {0} makes jobs of type {1}, not {2}.")
-		frappe.throw(message.format(job.job_template, row.job_type, job.job_type), InvalidJobError)
+		frappe.throw(message.format(row.template_name, row.job_type, job.job_type), InvalidJobError)
 
 
 def _check_job_id(job) -> None:

@@ -9,7 +9,6 @@ from frappe.utils import cint, cstr
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.engine import statements
 from dartwing_jobs.engine.submit import submit
-from dartwing_jobs.errors import InvalidJobError
 
 DOCTYPE = "Job Template"
 ACTIVE, ARCHIVED = "Active", "Archived"
@@ -25,30 +24,11 @@ def submit_from_template(
 	In the template's organization; for a global one, in the one that is named or the caller's only one.
 	Options are those of `submit`.
 	"""
-	found = to_submit_from(template, organization)
+	found = _to_submit_from(template, organization)
 	laid_over = parameters.load(parameters.canonical(overrides, _("Overrides")))
 	given = merged(parameters.load(found.default_params), laid_over)
 	wanted = organization or found.organization
 	return submit(found.job_type, given, wanted, job_template=found.name, **options)
-
-
-def to_submit_from(template: str, organization: str | None = None):
-	"""The row of a template that jobs can be made from; raises when there is none, or none for this user."""
-	row = read(template)
-	is_elsewhere = row and row.organization and organization not in (None, row.organization)
-	if row is None or is_elsewhere or not tenancy.may_submit_in(row.organization, frappe.session.user):
-		refuse_missing(template)
-	if row.status != ACTIVE:
-		message = _("Job Template {0} is archived; no new jobs can be made from it.")
-		frappe.throw(message.format(row.template_name), InvalidJobError)
-	return row
-
-
-def read(template: str):
-	"""The row of a template; None when it is gone."""
-	columns = ", ".join(COLUMNS)
-	rows = statements.fetch(f"select {columns} from {TABLE} where name = %s", (template,))
-	return rows[0] if rows else None
 
 
 def find(filters: dict, limit: int, cursor: tuple | None = None) -> list:
@@ -96,6 +76,19 @@ def merged(defaults: dict, overrides: dict) -> dict:
 			else:
 				target[key] = value
 	return result
+
+
+def _to_submit_from(template: str, organization: str | None):
+	"""A template for this user and organization; the same words for one that is not, and for none.
+
+	Whether it is active, and its type enabled, is for `submit` to say.
+	"""
+	columns = ", ".join(COLUMNS)
+	(row,) = statements.fetch(f"select {columns} from {TABLE} where name = %s", (template,)) or [None]
+	is_elsewhere = row and row.organization and organization not in (None, row.organization)
+	if row is None or is_elsewhere or not tenancy.may_submit_in(row.organization, frappe.session.user):
+		refuse_missing(template)
+	return row
 
 
 def _visible_to(user: str) -> tuple[list[str], list]:

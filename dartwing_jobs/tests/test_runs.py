@@ -150,6 +150,18 @@ def test_a_job_that_is_canceled_while_it_waits_has_no_run(world):
 	assert runs_of(job_name) == []
 
 
+def test_no_job_of_the_suite_that_is_retried_as_a_new_one_has_two_runs_that_count(world):
+	failed(world, "New Job")
+	counts = frappe.db.sql(
+		"""select job.name, count(*) from `tabJob Run` run
+		join `tabBackground Job` job on job.name = run.background_job
+		join `tabJob Type` kind on kind.name = job.job_type
+		where kind.retry_mode = 'New Job' and run.uncounted = 0 group by job.name"""
+	)
+	assert counts
+	assert [name for name, count in counts if count > 1] == []
+
+
 def test_a_run_remembers_what_the_handler_was_given_not_what_it_made_of_it(world):
 	job_name = submit(world.a, HANDLERS + "spoil_then_fail", {"steps": [1, 2]})
 	for _attempt in range(2):

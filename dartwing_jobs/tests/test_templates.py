@@ -98,6 +98,15 @@ def test_an_archived_template_makes_no_jobs_and_leaves_its_jobs_alone(world):
 	assert submit(template)
 
 
+def test_a_notification_from_an_archived_template_fails_nobody(world):
+	"""As any notification that cannot be submitted; who must know says so."""
+	template = make_template(world.a, job_type=make_job_type(category="Notification").name)
+	archive(template)
+	assert submit(template) is None
+	with pytest.raises(InvalidJobError, match="is archived"):
+		submit(template, must_submit=True)
+
+
 def test_a_type_that_is_disabled_makes_no_jobs(world):
 	job_type = make_job_type()
 	template = make_template(world.a, job_type=job_type.name)
