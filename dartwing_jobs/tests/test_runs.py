@@ -14,7 +14,15 @@ from dartwing_jobs.errors import EngineOwnedError, InvalidJobError
 from dartwing_jobs.parameters import load
 from dartwing_jobs.testing import fall_due, lose_worker, run_job, start_job
 from dartwing_jobs.tests.browser import Browser
-from dartwing_jobs.tests.world import expel, make_job, make_job_type, make_user, plant, stored_status
+from dartwing_jobs.tests.world import (
+	expel,
+	make_job,
+	make_job_type,
+	make_queue,
+	make_user,
+	plant,
+	stored_status,
+)
 
 API = "dartwing_jobs.api.runs"
 TEXT = (Path(dartwing_jobs.__file__).parents[1] / "docs" / "runs.md").read_text()
@@ -26,7 +34,9 @@ RETRYING = {"backoff_base_seconds": 1, "backoff_cap_seconds": 1}
 
 def submit(organization: str, handler: str, parameters: dict | None = None, mode: str = "Same Job", **fields):
 	job_type = make_job_type(handler_method=handler, retry_mode=mode, **RETRYING).name
-	job = make_job(organization, job_type=job_type, input_parameters=parameters, **fields)
+	# a queue of its own: what other tests have left would be in the way
+	place = {"job_type": job_type, "job_queue": make_queue()}
+	job = make_job(organization, input_parameters=parameters, **place, **fields)
 	frappe.db.commit()
 	return job.name
 

@@ -11,7 +11,14 @@ from dartwing_jobs.errors import InvalidJobError, SecretInPayload
 from dartwing_jobs.parameters import MAX_DEPTH, load
 from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.processes import in_other_processes
-from dartwing_jobs.tests.world import make_job_type, make_organization, make_template, make_user, new_job
+from dartwing_jobs.tests.world import (
+	make_job_type,
+	make_organization,
+	make_queue,
+	make_template,
+	make_user,
+	new_job,
+)
 
 SCHEMA = json.dumps({"type": "object", "required": ["a", "b"], "properties": {"a": {"type": "integer"}}})
 TAKEN = "already a Job Template"
@@ -154,7 +161,7 @@ def test_runs_keep_what_they_were_given_when_the_template_changes_and_goes(world
 def test_a_job_whose_template_is_gone_runs_and_fails_and_is_tried_again(world):
 	job_type = make_job_type(handler_method="dartwing_jobs.samples.fail_for_a_while", retry_mode="New Job")
 	template = make_template(world.a, job_type=job_type.name, default_params={"attempts": 2})
-	job = submit(template)
+	job = submit(template, job_queue=make_queue())
 	frappe.delete_doc("Job Template", template.name)
 	assert run_job(job.name).status == "Failed"
 	successor = frappe.get_doc("Background Job", {"retry_of": job.name})
