@@ -41,6 +41,20 @@ def keeps_runs() -> bool:
 	return bool(_number("keep_runs"))
 
 
+def missed_after_seconds() -> int:
+	"""How late a fire may be and still be on time."""
+	return _positive("missed_after_seconds")
+
+
+def most_missed_fires() -> int:
+	"""How many missed fires of one schedule are caught up at most."""
+	return _positive("most_missed_fires")
+
+
+def disables_broken_schedules() -> bool:
+	return bool(_number("disable_broken_schedules"))
+
+
 def alert_webhook_url() -> str | None:
 	return frappe.get_cached_doc(DOCTYPE).get("alert_webhook_url") or None
 

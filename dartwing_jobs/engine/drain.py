@@ -20,6 +20,7 @@ from dartwing_jobs.engine import (
 	promote,
 	routes,
 	sweep,
+	ticks,
 	tracing,
 )
 from dartwing_jobs.engine.claim import LOW_TURN, Turns
@@ -79,12 +80,13 @@ class Drain:
 				return
 
 	def look(self) -> bool:
-		"""At what changes slowly: pauses, what has fallen due, dead leases. False when the engine is off."""
+		"""At what changes slowly: pauses, what is due or fires, dead leases. False when the engine is off."""
 		self.facts.forget()
 		if not settings.is_online():
 			return False
 		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []))
 		sweep.reap_expired()
+		ticks.fire_due()
 		promote.promote_due(self.turns.job_queues)
 		holds.release_what_may_run(self.turns.job_queues, self.facts)
 		self.looked_at = time.monotonic()

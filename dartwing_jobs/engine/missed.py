@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
 from dartwing_jobs.engine import fire_times
-from dartwing_jobs.engine.fires import MISSED, Fire
+from dartwing_jobs.engine.fires import MISSED, TICK, Fire
 
 SKIP, ONCE, ALL = "Skip", "Once", "All"
 # whoever counts further has been away for too long to need the number
@@ -18,24 +18,31 @@ def plan(schedule, now: datetime) -> tuple[list[Fire], datetime | None]:
 	"""
 	announced = schedule.next_fire_at
 	following = fire_times.next_after(schedule, announced)
-	if following is None or following > now:
-		due, count = [announced], 1
-	else:
-		most = settings.most_missed_fires()
-		# one more than may become jobs, because somebody has to tell of those that do not
-		due = [announced, *fire_times.last_of(schedule, announced, now, most + 1)]
-		count = 1 + fire_times.count_of(schedule, announced, now, MOST_COUNTED)
+	on_time, missed, count = [], [], 0
+	if following and following <= now:
+		on_time, missed, count = _behind(schedule, announced, now)
 		following = fire_times.next_after(schedule, now)
-	return _planned(schedule, due, count, now), following
+	if announced < _too_late(now):
+		missed, count = [announced, *missed], count + 1
+	else:
+		on_time = [announced, *on_time]
+	if missed:
+		policy = POLICIES[schedule.missed_run_policy or SKIP]
+		return policy(schedule, missed, on_time, count), following
+	return [Fire(schedule, moment) for moment in on_time], following
 
 
-def _planned(schedule, due: list[datetime], count: int, now: datetime) -> list[Fire]:
-	too_late = now - timedelta(seconds=settings.missed_after_seconds())
-	on_time = [moment for moment in due if moment >= too_late]
-	missed = [moment for moment in due if moment < too_late]
-	if not missed:
-		return [Fire(schedule, moment) for moment in on_time]
-	return POLICIES[schedule.missed_run_policy or SKIP](schedule, missed, on_time, count - len(on_time))
+def _behind(schedule, announced: datetime, now: datetime) -> tuple[list, list, int]:
+	"""Fires behind the announced one: those on time, the last ones that were missed, and how many were."""
+	border = _too_late(now) - TICK
+	on_time = fire_times.last_of(schedule, max(announced, border), now, MOST_COUNTED)
+	# one more than may become jobs: it is the last of those that do not
+	missed = fire_times.last_of(schedule, announced, border, settings.most_missed_fires() + 1)
+	return on_time, missed, fire_times.count_of(schedule, announced, border, MOST_COUNTED)
+
+
+def _too_late(now: datetime) -> datetime:
+	return now - timedelta(seconds=settings.missed_after_seconds())
 
 
 def _skip(schedule, missed: list, on_time: list, count: int) -> list[Fire]:

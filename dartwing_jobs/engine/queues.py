@@ -1,6 +1,7 @@
 """The seven standard queues, as they are made when a site lacks them."""
 
 CRITICAL_QUEUE = "q:critical"
+MAINTENANCE_QUEUE = "q:maintenance"
 DEAD_LETTERS = "q:deadletter"
 STANDARD_QUEUES = (
 	{
@@ -35,7 +36,7 @@ STANDARD_QUEUES = (
 		"description": "Imports and exports of files.",
 	},
 	{
-		"queue_name": "q:maintenance",
+		"queue_name": MAINTENANCE_QUEUE,
 		"rq_queue": "long",
 		"max_wait_seconds": 3600,
 		"description": "Scheduled housekeeping.",

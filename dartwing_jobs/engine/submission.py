@@ -63,7 +63,7 @@ def check(job, job_type) -> None:
 	tenancy.check_organization_is_active(job.organization)
 	if not job_type.is_enabled:
 		frappe.throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
-	queue_rules.check(job.job_queue, job_type)
+	queue_rules.check(job.job_queue, job_type, bool(job.job_schedule))
 	check_limits(job)
 	_check_job_id(job)
 	job.unique_key = job.unique_key or None

@@ -15,7 +15,9 @@ from dartwing_jobs.engine import (
 	lost,
 	promote,
 	routes,
+	schedules,
 	statements,
+	ticks,
 )
 from dartwing_jobs.engine.facts import Facts
 
@@ -27,6 +29,7 @@ FOLD_SECONDS = 10
 def sweep() -> None:
 	"""Every minute, from the scheduler."""
 	reap_expired()
+	ticks.fire_due()
 	dependents.follow_left_behind()
 	for job_queues in routes.by_rq_queue().values():
 		holds.release_what_may_run(job_queues, Facts())
@@ -57,10 +60,12 @@ def ring_for_waiting() -> None:
 		due = promote.earliest_due(job_queues).values()
 		if claim.is_waiting(job_queues) or min(due, default=soon) < soon:
 			bell.ring(rq_queue)
+	if (fire := schedules.next_due()) and fire < soon:
+		bell.ring(routes.rq_queue_of(schedules.queue_of_next()))
 
 
 def next_duty(job_queues: list[str]) -> datetime | None:
-	"""The next moment, in UTC, at which something of these queues falls due or somebody's lease runs out."""
+	"""The next moment (UTC) at which something of these queues is due, a lease ends or a schedule fires."""
 	(lease,) = statements.fetch("select min(lease_expires_at) as ends from `tabBackground Job`")
-	moments = [*promote.earliest_due(job_queues).values(), lease.ends]
+	moments = [*promote.earliest_due(job_queues).values(), lease.ends, schedules.next_due()]
 	return min((moment for moment in moments if moment), default=None)

@@ -14,6 +14,10 @@ SMALLEST_PARAMETER_LIMIT = 1024
 LARGEST_PARAMETER_LIMIT = 16 * 1024 * 1024
 # a worker beats three times in this, and must be heard on a busy machine too
 SHORTEST_LEASE_SECONDS = 2
+# clocks may differ by the first; a fire that comes later than the second is nobody's idea of on time
+SHORTEST_LATENESS, LONGEST_LATENESS = 60, 3600
+# a schedule that catches up must not fill the queue for everybody
+MOST_CAUGHT_UP = 1000
 
 
 class JobEngineSettings(JobsDocument):
@@ -37,6 +41,17 @@ class JobEngineSettings(JobsDocument):
 		if 0 < int(self.lease_seconds) < SHORTEST_LEASE_SECONDS:
 			message = _("A lease must last at least {0} seconds.")
 			frappe.throw(message.format(SHORTEST_LEASE_SECONDS), InvalidJobError)
+
+		self.check_schedules()
+
+	def check_schedules(self) -> None:
+		lateness = int(self.missed_after_seconds)
+		if lateness and not SHORTEST_LATENESS <= lateness <= LONGEST_LATENESS:
+			message = _("Missed After must be between {0} and {1} seconds.")
+			frappe.throw(message.format(SHORTEST_LATENESS, LONGEST_LATENESS), InvalidJobError)
+		if int(self.most_missed_fires) > MOST_CAUGHT_UP:
+			message = _("Most Missed Fires must be at most {0}.")
+			frappe.throw(message.format(MOST_CAUGHT_UP), InvalidJobError)
 
 	def check_webhook(self) -> None:
 		before = self.get_doc_before_save()

@@ -1,23 +1,29 @@
 """Job Schedule: a cron expression that makes jobs from a template."""
 
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
-
 import frappe
 from frappe import _
+from frappe.utils import get_system_timezone
 
 from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import submission
+from dartwing_jobs.engine import database, fire_times, fires, grounds, schedules, submission
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 
-RECORDED = ("run_as", "disabled_reason", "next_fire_at", "last_fire_at")
+RECORDED = ("run_as", "disabled_reason")
+# the engine moves these on while somebody has the form open
+MOVING = ("next_fire_at", "last_fire_at")
+# who changes what a schedule does, or switches it on, is whom its jobs run as
+WHAT_IT_DOES = ("enabled", "job_template", "param_overrides", "priority")
+WHEN_IT_FIRES = ("enabled", "cron_expression", "time_zone", "start_at", "end_at")
 
 
 class JobSchedule(JobsDocument):
 	def before_validate(self):
 		parameters.store(self, "param_overrides")
 		self.keep_what_is_not_edited()
-		if self.enabled and (self.is_new() or self.has_value_changed("enabled")):
+		# as it is now: the site may change its zone, and what was announced for nine stays at nine
+		self.time_zone = self.time_zone or get_system_timezone()
+		if self.enabled and self.differs_in(WHAT_IT_DOES):
 			self.run_as = frappe.session.user
 
 	def validate(self):
@@ -25,42 +31,72 @@ class JobSchedule(JobsDocument):
 			tenancy.check_organization_is_active(self.organization)
 		tenancy.check_same_organization(self, "job_template")
 		cron.check(self.cron_expression, clock.now())
-		self.validate_template()
-		self.validate_secrets()
 		self.validate_time_zone()
 		self.validate_window()
+		self.validate_secrets()
+		if self.enabled:
+			self.validate_template()
+		self.announce()
+
+	def on_update(self):
+		if self.get_doc_before_save() and self.has_value_changed("enabled") and not self.enabled:
+			fires.record_now(self, fires.DISABLED, self.disabled_reason)
+		if self.next_fire_at:
+			schedules.wake_workers_after_commit(self)
+
+	def on_trash(self):
+		"""Its jobs stay."""
+		fires.delete_of(self.name)
 
 	def keep_what_is_not_edited(self) -> None:
 		"""Who it runs as and when it fires is recorded, never typed in."""
 		before = self.get_doc_before_save()
-		for fieldname in RECORDED:
+		for fieldname in (*RECORDED, *MOVING):
 			if self.is_new():
 				self.set(fieldname, None)
+			elif fieldname in MOVING:
+				self.set(fieldname, before.get(fieldname))
 			elif self.get(fieldname) != before.get(fieldname):
 				label = _(self.meta.get_label(fieldname))
 				frappe.throw(
 					_("{0} is recorded by the engine and cannot be edited.").format(label), FrozenFieldError
 				)
 
+	def differs_in(self, fieldnames: tuple[str, ...]) -> bool:
+		return self.is_new() or any(map(self.has_value_changed, fieldnames))
+
 	def validate_template(self) -> None:
-		if frappe.db.get_value("Job Template", self.job_template, "status") != "Active":
+		template = frappe.db.get_value(
+			"Job Template", self.job_template, ["status", "job_type"], as_dict=True
+		)
+		if template.status != "Active":
 			message = _("Job Template {0} is archived or gone; choose an active one.")
 			frappe.throw(message.format(self.job_template), InvalidJobError)
+		if reason := grounds.why_not_scheduled(submission.type_of(template), template.job_type):
+			frappe.throw(reason, InvalidJobError)
 
 	def validate_secrets(self) -> None:
 		template = frappe.get_cached_doc("Job Template", self.job_template)
 		parameters.check_secrets(submission.type_of(template), [self.param_overrides])
 
 	def validate_time_zone(self) -> None:
-		try:
-			ZoneInfo(self.time_zone or "UTC")
-		except (ZoneInfoNotFoundError, ValueError, OSError):
+		if not cron.is_zone(self.time_zone):
 			message = _("{0} is not a time zone; use an IANA name such as Europe/Paris.")
 			frappe.throw(message.format(frappe.bold(self.time_zone)), InvalidJobError)
 
 	def validate_window(self) -> None:
 		if self.start_at and self.end_at and clock.parse(self.end_at) <= clock.parse(self.start_at):
 			frappe.throw(_("The end of a schedule must come after its start."), InvalidJobError)
+
+	def announce(self) -> None:
+		"""The next fire, from now on: a time that was paused or changed is not caught up."""
+		if self.differs_in(("enabled",)):
+			told = _("Disabled by {0}").format(frappe.session.user)
+			self.disabled_reason = None if self.enabled else (self.flags.reason or told)
+		if not self.enabled:
+			self.next_fire_at = None
+		elif self.differs_in(WHEN_IT_FIRES):
+			self.next_fire_at = fire_times.next_after(self, database.utc_now())
 
 
 def on_doctype_update():

@@ -1,0 +1,213 @@
+"""The tick: makes the jobs of all schedules that are due. Any number of processes may tick at once.
+
+A batch of schedules is locked, decided, fired and committed together: whoever is killed in the middle leaves
+nothing behind, and others pass by what is locked. Should two have the same fire in hand all the same, the
+unique index of the fires lets one of them through.
+"""
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+import frappe
+
+from dartwing_jobs import settings
+from dartwing_jobs.engine import (
+	database,
+	fire_jobs,
+	fire_times,
+	fires,
+	missed,
+	overlaps,
+	runs,
+	schedules,
+	statements,
+)
+from dartwing_jobs.engine.fires import FIRED, Fire
+from dartwing_jobs.engine.grounds import Grounds
+
+BATCH = 100
+# of one tick; what is more waits for the next one
+MOST_BATCHES = 100
+COLUMNS = (
+	"name",
+	"organization",
+	"enabled",
+	"job_template",
+	"run_as",
+	"priority",
+	"param_overrides",
+	"cron_expression",
+	"time_zone",
+	"start_at",
+	"end_at",
+	"missed_run_policy",
+	"overlap_policy",
+	"jitter_seconds",
+	"next_fire_at",
+)
+SELECT = f"select {', '.join(f'`{column}`' for column in COLUMNS)} from `tabJob Schedule`"
+IN_ORDER = "where next_fire_at <= %s order by next_fire_at, name limit %s"
+DUE = f"{SELECT} {IN_ORDER} for update skip locked"
+STILL_DUE = f"{SELECT} where name = %s and next_fire_at <= %s for update skip locked"
+SAVEPOINT = "dartwing_fire"
+
+
+def fire_due() -> int:
+	"""What drains and sweeps ask all the time: one look at an index, and nearly always that is all."""
+	(row,) = statements.fetch(
+		"select min(next_fire_at) as due, utc_timestamp(6) as now from `tabJob Schedule`"
+	)
+	return tick(row.now) if row.due and row.due <= row.now else 0
+
+
+def tick(now: datetime) -> int:
+	"""Fires all that is due at a moment (UTC, the database's clock); returns how many fires were handled."""
+	due = schedules.next_due()
+	if due is None or due > now or not settings.is_online():
+		return 0
+	database.read_committed()  # a stricter level would lock the gaps that other schedulers write into
+	with _as_engine():
+		return _fire_batches(now)
+
+
+def _fire_batches(now: datetime) -> int:
+	handled = 0
+	for _batch in range(MOST_BATCHES):
+		taken, count = _fire_batch_or_each(now)
+		handled += count
+		if taken < BATCH:
+			break
+	return handled
+
+
+def _fire_batch_or_each(now: datetime) -> tuple[int, int]:
+	"""If one of a batch fails for a reason that nobody foresaw, the others must not wait for it."""
+	try:
+		return _fire_batch(DUE, (now, BATCH), now)
+	except Exception as error:
+		if _is_everybodys(error):
+			raise
+	due = statements.fetch(f"select name from `tabJob Schedule` {IN_ORDER}", (now, BATCH))
+	return len(due), sum(_fire_alone(schedule.name, now) for schedule in due)
+
+
+def _fire_alone(name: str, now: datetime) -> int:
+	try:
+		return _fire_batch(STILL_DUE, (name, now), now)[1]
+	except Exception as error:
+		if _is_everybodys(error):
+			raise
+		return _give_up_on(name, now, error)
+
+
+@database.own_transaction
+def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]:
+	"""Returns how many schedules were due, and how many fires were handled."""
+	due, grounds = statements.fetch(statement, values), Grounds()
+	planned = [fire for schedule in due for fire in _plan(schedule, now, grounds)]
+	written = fires.write_new(planned)
+	for fire in written:
+		if fire.outcome == FIRED:
+			_fire(fire, grounds)
+	_settle(due, written)
+	return len(due), len(written)
+
+
+@database.own_transaction
+def _give_up_on(name: str, now: datetime, error: Exception) -> int:
+	"""The schedule goes on at its next fire time."""
+	due = statements.fetch(STILL_DUE, (name, now))
+	for schedule in due:
+		told = "".join(traceback.format_exception(error))
+		frappe.logger("dartwing_jobs").error("Schedule %s could not be fired: %s", name, told)
+		fire = Fire(schedule, schedule.next_fire_at)
+		fire.fail(runs.message_of(error))
+		schedule.following = fire_times.next_after(schedule, now)
+		_settle(due, fires.write_new([fire]))
+	return len(due)
+
+
+def _plan(schedule, now: datetime, grounds: Grounds) -> list[Fire]:
+	"""What is to become of the due fires of a schedule, before anything is written."""
+	try:
+		planned, schedule.following = missed.plan(schedule, now)
+	except Exception as error:  # an expression or a zone that was written past the document
+		schedule.broken = f"Its fire times cannot be told: {runs.message_of(error)}"
+		planned = [Fire(schedule, schedule.next_fire_at)]
+	if not schedule.enabled:
+		schedule.following = None
+		return []  # disabled past the document, which would have taken its next fire away
+	if planned[-1].outcome == FIRED:
+		_refuse(planned, grounds)
+	return planned
+
+
+def _refuse(planned: list[Fire], grounds: Grounds) -> None:
+	"""Marks the fires that must not become jobs."""
+	schedule = planned[0].schedule
+	refusal = None if schedule.broken else grounds.refusal(schedule, schedule.run_as)
+	reason = schedule.broken or (refusal and refusal.reason)
+	if refusal and refusal.is_final:
+		schedule.broken = refusal.reason
+	for fire in planned if reason else ():
+		if fire.outcome == FIRED:
+			fire.fail(reason)
+
+
+def _fire(fire: Fire, grounds: Grounds) -> None:
+	"""Makes the job of a fire, or says why there is none; the schedule goes on either way."""
+	if fire.schedule.overlap_policy in (None, "", overlaps.ALLOW):
+		_make_job(fire, grounds, None)
+		return
+	unfinished = overlaps.unfinished_jobs(fire.schedule.name)
+	if not overlaps.is_in_the_way(fire, unfinished):
+		_make_job(fire, grounds, unfinished[0] if unfinished else None)
+		fires.tell(fire)  # now: the next fire of this schedule looks for it
+
+
+def _make_job(fire: Fire, grounds: Grounds, behind: str | None) -> None:
+	shown = len(frappe.local.message_log)
+	statements.execute(f"savepoint {SAVEPOINT}")
+	try:
+		fire.job = fire_jobs.make(fire, grounds, fire.schedule.run_as, behind)
+	except (frappe.ValidationError, frappe.PermissionError) as error:
+		statements.execute(f"rollback to savepoint {SAVEPOINT}")
+		del frappe.local.message_log[shown:]  # nobody is at the screen
+		fire.fail(runs.message_of(error))
+
+
+def _settle(due: list, written: list[Fire]) -> None:
+	"""Tells what became of the fires, and when their schedules fire next."""
+	last_fires = {fire.schedule.name: fire.fire_at for fire in written}
+	with statements.in_one_go():
+		for fire in written:
+			fires.tell(fire)
+		for schedule in due:
+			columns = {"next_fire_at": schedule.following}
+			if schedule.name in last_fires:
+				columns["last_fire_at"] = last_fires[schedule.name]
+			statements.update_later(schedules.DOCTYPE, schedule.name, columns)
+	for schedule in due:
+		if schedule.broken:
+			schedules.disable(schedule, schedule.broken)
+
+
+def _is_everybodys(error: Exception) -> bool:
+	"""Whether it is the database that fails, and not a schedule."""
+	return database.is_conflict(error) or database.is_lost_connection(error)
+
+
+@contextmanager
+def _as_engine() -> Iterator[None]:
+	"""Jobs are made in the name of many: only the engine may."""
+	user = frappe.session.user
+	if user == "Administrator":
+		yield
+		return
+	frappe.set_user("Administrator")
+	try:
+		yield
+	finally:
+		frappe.set_user(user)
