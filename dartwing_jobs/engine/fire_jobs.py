@@ -1,46 +1,105 @@
 """The jobs that schedules make: of their template, with their overrides, in the name of one user."""
 
 import hashlib
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
+import frappe
+
 from dartwing_jobs import parameters
-from dartwing_jobs.engine import database, keys, queue_rules, templates
+from dartwing_jobs.engine import database, keys, queue_rules, runs, statements, templates
 from dartwing_jobs.engine.dependents import RUN_ANYWAY
 from dartwing_jobs.engine.fires import Fire
 from dartwing_jobs.engine.grounds import Grounds
-from dartwing_jobs.engine.submit import submit
+from dartwing_jobs.engine.submit import submit, submit_alike
+
+SAVEPOINT = "dartwing_fire"
 
 
-def make(fire: Fire, grounds: Grounds, user: str, behind: str | None = None) -> str:
-	"""Submits the job of a fire, to run behind another one if need be; returns its name.
+def make_all(fired: list[Fire], grounds: Grounds) -> None:
+	"""Submits the jobs of many fires, those that are alike together; a fire without a job says why."""
+	alike: dict[tuple, list[Fire]] = {}
+	for fire in fired:
+		alike.setdefault(_kind(fire), []).append(fire)
+	for some in alike.values():
+		if len(some) == 1 or not _make_together(some, grounds):
+			for fire in some:
+				make_or_tell(fire, grounds)
 
-	No deduplication window swallows it: each fire is a wish of its own.
-	"""
-	schedule, job_type = fire.schedule, grounds.type_of(fire.schedule)
+
+def make_or_tell(fire: Fire, grounds: Grounds, behind: str | None = None) -> None:
+	"""Submits the job of a fire, to run behind another one if need be, or says why there is none."""
+	if refusal := refusal_of(lambda: make(fire, grounds, fire.schedule.run_as, behind)):
+		fire.fail(refusal)
+
+
+def make(fire: Fire, grounds: Grounds, user: str, behind: str | None = None) -> None:
+	"""No deduplication window swallows it: each fire is a wish of its own."""
 	job = submit(
-		job_type.name,
-		parameters_of(schedule, grounds.template_of(schedule)),
-		schedule.organization,
-		owner_user=user,
-		job_template=schedule.job_template,
-		job_schedule=schedule.name,
-		priority=schedule.priority,
-		job_queue=queue_rules.queue_of_scheduled(job_type),
-		scheduled_for=database.as_site_time(start_of(schedule, fire.fire_at)),
-		depends_on=behind,
-		on_parent_failure=RUN_ANYWAY if behind else None,
-		request_id=fire.name,
-		correlation_id=fire.name,
+		grounds.type_of(fire.schedule).name,
+		parameters_of(fire, grounds),
 		if_duplicate=keys.ALLOW,
 		must_submit=True,
+		depends_on=behind,
+		on_parent_failure=RUN_ANYWAY if behind else None,
+		**_options(fire, grounds, user),
+		**_own(fire),
 	)
-	return job.name
+	fire.job = job.name
 
 
-def parameters_of(schedule, template) -> dict:
-	return templates.merged(
-		parameters.load(template.default_params), parameters.load(schedule.param_overrides)
-	)
+def _make_together(some: list[Fire], grounds: Grounds) -> bool:
+	"""Whether that went well: if one is refused all are, and each must be asked for itself."""
+
+	def make_them() -> None:
+		many, first = [parameters_of(fire, grounds) for fire in some], some[0]
+		options = {**_options(first, grounds, first.schedule.run_as), **_own(first)}
+		names = submit_alike(grounds.type_of(first.schedule).name, many, list(map(_own, some)), **options)
+		for fire, name in zip(some, names, strict=True):
+			fire.job = name
+
+	return refusal_of(make_them) is None
+
+
+def refusal_of(submitting: Callable[[], object]) -> str | None:
+	"""Submits something; what the engine has against it, in which case nothing of it is left."""
+	shown = len(frappe.local.message_log)
+	statements.execute(f"savepoint {SAVEPOINT}")
+	try:
+		submitting()
+	except (frappe.ValidationError, frappe.PermissionError) as error:
+		statements.execute(f"rollback to savepoint {SAVEPOINT}")
+		del frappe.local.message_log[shown:]  # nobody is at the screen
+		return runs.message_of(error)
+	return None
+
+
+def _kind(fire: Fire) -> tuple:
+	"""Fires of the same kind make jobs that differ in nothing but their parameters and schedule."""
+	schedule = fire.schedule
+	start = start_of(schedule, fire.fire_at)
+	return schedule.organization, schedule.job_template, schedule.run_as, schedule.priority, start
+
+
+def _options(fire: Fire, grounds: Grounds, user: str) -> dict:
+	schedule = fire.schedule
+	return {
+		"organization": schedule.organization,
+		"owner_user": user,
+		"job_template": schedule.job_template,
+		"priority": schedule.priority,
+		"job_queue": queue_rules.queue_of_scheduled(grounds.type_of(schedule)),
+		"scheduled_for": database.as_site_time(start_of(schedule, fire.fire_at)),
+	}
+
+
+def _own(fire: Fire) -> dict:
+	return {"job_schedule": fire.schedule.name, "request_id": fire.name, "correlation_id": fire.name}
+
+
+def parameters_of(fire: Fire, grounds: Grounds) -> dict:
+	defaults = grounds.template_of(fire.schedule).default_params
+	return templates.merged(parameters.load(defaults), parameters.load(fire.schedule.param_overrides))
 
 
 def start_of(schedule, fire_at: datetime) -> datetime:

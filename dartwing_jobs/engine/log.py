@@ -79,8 +79,12 @@ def row(
 
 
 def retold(row: dict, job) -> dict:
-	"""The same event of another job that differs in nothing but its name and number."""
-	return {**row, "name": naming.next_row_name(), "background_job": job.name, "job_id": job.job_id}
+	"""The same event of another job that differs in its name and number, and if it has one, its schedule."""
+	told = {**row, "name": naming.next_row_name(), "background_job": job.name, "job_id": job.job_id}
+	if job.job_schedule:
+		told |= {field: job.get(field) for field in FROM_THE_JOB}
+		told["details"] = row["details"] and _as_json(_told_by(job))
+	return told
 
 
 def insert_rows(events: list[dict]) -> None:

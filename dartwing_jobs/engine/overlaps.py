@@ -3,13 +3,17 @@
 from dartwing_jobs.engine import statements, states, successors
 from dartwing_jobs.engine.fires import FIRED, FORCED, SKIPPED, Fire
 
-ALLOW, SKIP, QUEUE_ONE = "Allow", "Skip", "Queue One"
+ALLOW, QUEUE_ONE = "Allow", "Queue One"
 # so many jobs of a schedule are looked at, the last ones: under a policy that limits them older ones are over
 LOOK_BACK = 20
 # a failed job whose successor has taken over rests as it is
 REPLACEABLE = (states.FAILED, states.TIMED_OUT)
 LAST_JOBS = f"""(select background_job from `tabJob Schedule Fire`
 	where job_schedule = %s and outcome = %s order by fire_at desc limit {LOOK_BACK})"""
+
+
+def is_limited(schedule) -> bool:
+	return (schedule.overlap_policy or ALLOW) != ALLOW
 
 
 def unfinished_jobs(schedule: str) -> list[str]:
@@ -26,9 +30,8 @@ def unfinished_jobs(schedule: str) -> list[str]:
 
 def is_in_the_way(fire: Fire, unfinished: list[str]) -> bool:
 	"""Whether the policy has no room for this fire; then it says so."""
-	policy = fire.schedule.overlap_policy or ALLOW
-	most = {ALLOW: None, SKIP: 0, QUEUE_ONE: 1}[policy]
-	if most is None or len(unfinished) <= most:
+	policy = fire.schedule.overlap_policy
+	if len(unfinished) <= (1 if policy == QUEUE_ONE else 0):
 		return False
 	fire.outcome = SKIPPED
 	fire.message = f"{', '.join(unfinished)} not finished; overlap policy {policy}"

@@ -122,6 +122,18 @@ def submit_many(
 	return best_effort.attempt(submit_them, job_type) or []
 
 
+def submit_alike(job_type: str, many: list[dict], own: list[dict], organization: str, **options) -> list[str]:
+	"""For the engine: jobs of one type, owner and template that each have columns of their own, unchecked.
+
+	Nothing is deduplicated. Returns their names in the same order.
+	"""
+	its_type = submission.type_named(job_type)
+	with _submitting(its_type, options), statements.in_one_go():
+		job = _new_job(its_type, organization, options)
+		jobs = _insert(job, its_type, _storable(its_type, many), keys.ALLOW, own=own)
+	return [one.name for one in jobs]
+
+
 def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
 	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
@@ -226,7 +238,7 @@ def _check_keys_of_many(count: int, idempotency_keys: list | None, options: dict
 		payload.check_text(key, "idempotency_key", payload.LENGTHS["idempotency_key"])
 
 
-def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_keys: list | None = None):
+def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_keys=None, own=None):
 	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line.
 
 	Returns a row for each; one that was not needed has the name of the job that is its answer (`earlier`).
@@ -237,6 +249,8 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_
 	first.modified_by = frappe.session.user
 	del first["doctype"]  # it is no column
 	jobs = _rows(first, stored, given_keys)
+	for job, columns in zip(jobs, own or (), strict=False):
+		job.update(columns)
 	inputs.remember(jobs, its_type)
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
 	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]

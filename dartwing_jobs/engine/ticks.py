@@ -51,7 +51,6 @@ SELECT = f"select {', '.join(f'`{column}`' for column in COLUMNS)} from `tabJob 
 IN_ORDER = "where next_fire_at <= %s order by next_fire_at, name limit %s"
 DUE = f"{SELECT} {IN_ORDER} for update skip locked"
 STILL_DUE = f"{SELECT} where name = %s and next_fire_at <= %s for update skip locked"
-SAVEPOINT = "dartwing_fire"
 
 
 def fire_due() -> int:
@@ -108,9 +107,7 @@ def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]
 	due, grounds = statements.fetch(statement, values), Grounds()
 	planned = [fire for schedule in due for fire in _plan(schedule, now, grounds)]
 	written = fires.write_new(planned)
-	for fire in written:
-		if fire.outcome == FIRED:
-			_fire(fire, grounds)
+	_fire([fire for fire in written if fire.outcome == FIRED], grounds)
 	_settle(due, written)
 	return len(due), len(written)
 
@@ -156,26 +153,20 @@ def _refuse(planned: list[Fire], grounds: Grounds) -> None:
 			fire.fail(reason)
 
 
-def _fire(fire: Fire, grounds: Grounds) -> None:
-	"""Makes the job of a fire, or says why there is none; the schedule goes on either way."""
-	if fire.schedule.overlap_policy in (None, "", overlaps.ALLOW):
-		_make_job(fire, grounds, None)
-		return
+def _fire(fired: list[Fire], grounds: Grounds) -> None:
+	"""Makes the jobs of fires, or says why there are none; their schedules go on either way."""
+	free = [fire for fire in fired if not overlaps.is_limited(fire.schedule)]
+	fire_jobs.make_all(free, grounds)
+	for fire in fired:
+		if overlaps.is_limited(fire.schedule):
+			_fire_unless_in_the_way(fire, grounds)
+
+
+def _fire_unless_in_the_way(fire: Fire, grounds: Grounds) -> None:
 	unfinished = overlaps.unfinished_jobs(fire.schedule.name)
 	if not overlaps.is_in_the_way(fire, unfinished):
-		_make_job(fire, grounds, unfinished[0] if unfinished else None)
+		fire_jobs.make_or_tell(fire, grounds, unfinished[0] if unfinished else None)
 		fires.tell(fire)  # now: the next fire of this schedule looks for it
-
-
-def _make_job(fire: Fire, grounds: Grounds, behind: str | None) -> None:
-	shown = len(frappe.local.message_log)
-	statements.execute(f"savepoint {SAVEPOINT}")
-	try:
-		fire.job = fire_jobs.make(fire, grounds, fire.schedule.run_as, behind)
-	except (frappe.ValidationError, frappe.PermissionError) as error:
-		statements.execute(f"rollback to savepoint {SAVEPOINT}")
-		del frappe.local.message_log[shown:]  # nobody is at the screen
-		fire.fail(runs.message_of(error))
 
 
 def _settle(due: list, written: list[Fire]) -> None:
