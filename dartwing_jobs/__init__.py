@@ -8,6 +8,7 @@ __version__ = "0.1.0"
 PUBLIC = {
 	"submit": "engine.submit",
 	"submit_many": "engine.submit",
+	"schedule": "engine.recurring",
 	"submit_from_template": "engine.templates",
 	"cancel": "engine.control",
 	"retry": "engine.control",

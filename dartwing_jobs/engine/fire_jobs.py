@@ -20,7 +20,7 @@ def make_all(fired: list[Fire], grounds: Grounds) -> None:
 	"""Submits the jobs of many fires, those that are alike together; a fire without a job says why."""
 	alike: dict[tuple, list[Fire]] = {}
 	for fire in fired:
-		alike.setdefault(_kind(fire), []).append(fire)
+		alike.setdefault(_kind(fire, grounds), []).append(fire)
 	for some in alike.values():
 		if len(some) == 1 or not _make_together(some, grounds):
 			for fire in some:
@@ -74,11 +74,11 @@ def refusal_of(submitting: Callable[[], object]) -> str | None:
 	return None
 
 
-def _kind(fire: Fire) -> tuple:
-	"""Fires of the same kind make jobs that differ in nothing but their parameters and schedule."""
-	schedule = fire.schedule
+def _kind(fire: Fire, grounds: Grounds) -> tuple:
+	"""Fires of the same kind make jobs that differ in nothing but parameters, template and schedule."""
+	schedule, job_type = fire.schedule, grounds.template_of(fire.schedule).job_type
 	start = start_of(schedule, fire.fire_at)
-	return schedule.organization, schedule.job_template, schedule.run_as, schedule.priority, start
+	return schedule.organization, job_type, schedule.run_as, schedule.priority, start
 
 
 def _options(fire: Fire, grounds: Grounds, user: str) -> dict:
@@ -86,7 +86,6 @@ def _options(fire: Fire, grounds: Grounds, user: str) -> dict:
 	return {
 		"organization": schedule.organization,
 		"owner_user": user,
-		"job_template": schedule.job_template,
 		"priority": schedule.priority,
 		"job_queue": queue_rules.queue_of_scheduled(grounds.type_of(schedule)),
 		"scheduled_for": database.as_site_time(start_of(schedule, fire.fire_at)),
@@ -94,7 +93,8 @@ def _options(fire: Fire, grounds: Grounds, user: str) -> dict:
 
 
 def _own(fire: Fire) -> dict:
-	return {"job_schedule": fire.schedule.name, "request_id": fire.name, "correlation_id": fire.name}
+	links = {"job_schedule": fire.schedule.name, "job_template": fire.schedule.job_template}
+	return {**links, "request_id": fire.name, "correlation_id": fire.name}
 
 
 def parameters_of(fire: Fire, grounds: Grounds) -> dict:

@@ -55,6 +55,17 @@ def window_of(schedule) -> tuple[datetime | None, datetime | None]:
 	return start or None, end or None
 
 
+def on_the_wall(value, time_zone: str):
+	"""A border of a window as it is stored: what comes with an offset becomes a wall time of the zone."""
+	try:
+		moment = value if isinstance(value, datetime) else get_datetime(value)
+		return moment.astimezone(ZoneInfo(time_zone)).replace(tzinfo=None) if moment.tzinfo else value
+	except (
+		Exception
+	):  # Frappe, dateutil and zoneinfo raise a dozen classes; whoever checks the value says why
+		return value
+
+
 def _within(schedule, after: datetime, until: datetime) -> tuple[datetime, datetime]:
 	start, end = window_of(schedule)
 	return max(after, start - TICK) if start else after, min(until, end) if end else until

@@ -44,12 +44,13 @@ def write_new(planned: list[Fire]) -> list[Fire]:
 	return [fire for fire in planned if fire.name in ours]
 
 
-def record_now(schedule, outcome: str, message: str | None = None, job: str | None = None) -> None:
-	"""A line for what happens to a schedule now, in the caller's transaction.
+def record_now(schedule, outcome: str, message: str | None = None) -> None:
+	"""A line for what happens to a schedule now, in the caller's transaction."""
+	write_apart(Fire(schedule, database.utc_now(), outcome, message=message))
 
-	Fire times are whole minutes, and this must be none of them; nor the moment of another such line.
-	"""
-	fire = Fire(schedule, database.utc_now(), outcome, message=message, job=job)
+
+def write_apart(fire: Fire) -> None:
+	"""Fire times are whole minutes, and this must be none of them; nor the moment of another such line."""
 	if not fire.fire_at.microsecond:
 		fire.fire_at += TICK
 	while not statements.insert_missing(DOCTYPE, [_row(fire, clock.now())]):

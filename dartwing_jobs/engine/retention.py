@@ -3,7 +3,7 @@
 Short transactions of its own that take what nobody holds: workers do not notice, and two runs share the work.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -21,15 +21,17 @@ MOST_BATCHES = 500
 # failed for good only if a successor has taken over; otherwise they are about to be tried again
 REPLACEABLE = frozenset({states.FAILED, states.TIMED_OUT})
 ENDINGS = sorted(states.TERMINAL | REPLACEABLE)
-BELONGINGS = ("Job Execution Log", "Job Step", KEY)
+FIRE = "Job Schedule Fire"
+BELONGINGS = ("Job Execution Log", "Job Step", KEY, FIRE)
 
 
 def clean_up(most_batches: int = MOST_BATCHES) -> dict:
-	"""Every hour, from the scheduler; returns how many jobs and keys were deleted."""
+	"""Every hour, from the scheduler; returns how many jobs, keys and fires were deleted."""
 	database.read_committed()  # deleting under a stricter level would lock the gaps that workers write into
 	return {
 		"jobs": delete_expired_jobs(clock.now(), most_batches),
 		"keys": delete_expired_keys(database.utc_now(), most_batches),
+		"fires": delete_old_fires(clock.now(), most_batches),
 	}
 
 
@@ -39,9 +41,19 @@ def delete_expired_jobs(now: datetime, most_batches: int = MOST_BATCHES) -> int:
 
 def delete_expired_keys(now: datetime, most_batches: int = MOST_BATCHES) -> int:
 	"""Idempotency keys whose own time is over, whatever their job does."""
+	return _until_none_is_left(lambda: _delete_keys(now), most_batches)
+
+
+def delete_old_fires(now: datetime, most_batches: int = MOST_BATCHES) -> int:
+	"""Fires without a job, kept as long as jobs are; the others go with their jobs."""
+	before = now - timedelta(days=settings.retention_days())
+	return _until_none_is_left(lambda: _delete_fires(before), most_batches)
+
+
+def _until_none_is_left(delete_batch: Callable[[], int], most_batches: int) -> int:
 	deleted = 0
 	for _batch in range(most_batches):
-		count = _delete_keys(now)
+		count = delete_batch()
 		deleted += count
 		if count < BATCH:
 			break
@@ -173,4 +185,21 @@ def _delete_keys(now: datetime) -> int:
 	)
 	if names:
 		frappe.db.delete(KEY, {"name": ["in", names]})
+	return len(names)
+
+
+@database.own_transaction
+def _delete_fires(before: datetime) -> int:
+	fire = frappe.qb.DocType(FIRE)
+	names = (
+		frappe.qb.from_(fire)
+		.select(fire.name)
+		.where(fire.background_job.isnull() & (fire.creation < before))
+		.orderby(fire.creation)
+		.limit(BATCH)
+		.for_update(skip_locked=True)
+		.run(pluck=True)
+	)
+	if names:
+		frappe.db.delete(FIRE, {"name": ["in", names]})
 	return len(names)

@@ -1,14 +1,23 @@
 """Schedules: what people and programs do with them. When they fire, `ticks` makes their jobs."""
 
-from datetime import datetime
+from datetime import datetime, timezone
+from zoneinfo import ZoneInfo
 
 import frappe
+from frappe import _
+from frappe.model.document import Document
+from frappe.utils import cint
 
-from dartwing_jobs import clock
-from dartwing_jobs.engine import bell, fires, queue_rules, statements
+from dartwing_jobs import clock, cron, tenancy
+from dartwing_jobs.engine import bell, database, fire_jobs, fire_times, fires, queue_rules, statements
+from dartwing_jobs.engine.fires import FORCED, Fire
+from dartwing_jobs.engine.grounds import Grounds
 from dartwing_jobs.engine.queues import MAINTENANCE_QUEUE
+from dartwing_jobs.errors import InvalidJobError
 
 DOCTYPE = "Job Schedule"
+# how many fire times are told unless more are asked for, and how many at most
+UPCOMING, MOST_UPCOMING = 10, 100
 
 
 def disable_for_template(template: str, reason: str) -> list[str]:
@@ -30,6 +39,87 @@ def disable(schedule, reason: str) -> None:
 	statements.update(DOCTYPE, schedule.name, columns | changed)
 	fires.record_now(schedule, fires.DISABLED, reason)
 	frappe.clear_document_cache(DOCTYPE, schedule.name)
+
+
+def take_over(template: str, user: str) -> None:
+	"""Somebody has changed a template: from now on its schedules run with no more rights than theirs.
+
+	Who has all rights changes nothing: what others wrote into the schedules must not run with those.
+	"""
+	if not tenancy.is_unrestricted(user):
+		statements.execute(
+			f"update `tab{DOCTYPE}` set run_as = %s where job_template = %s and run_as <> %s",
+			(user, template, user),
+		)
+
+
+def pause(schedule: str, reason: str | None = None) -> None:
+	"""Nothing fires until somebody resumes it; that time is not caught up."""
+	row = to_act_on(schedule, "write")
+	if row.enabled:
+		disable(row, reason or _("Paused by {0}").format(frappe.session.user))
+
+
+def resume(schedule: str) -> Document:
+	"""From now on it fires again, as the user who says so."""
+	to_act_on(schedule, "write")
+	document = frappe.get_doc(DOCTYPE, schedule)
+	if not document.enabled:
+		document.enabled = 1
+		document.save()
+	return document
+
+
+def trigger(schedule: str) -> str:
+	"""Makes a job of a schedule now, whether it is enabled or not, as the user who says so; returns its name.
+
+	It neither asks for other jobs of the schedule nor changes when it fires.
+	"""
+	row, user = to_act_on(schedule, "write"), frappe.session.user
+	grounds = Grounds()
+	if refusal := grounds.refusal(row, user):
+		frappe.throw(refusal.reason, InvalidJobError)
+	fire = Fire(row | {"jitter_seconds": 0}, database.utc_now(), FORCED)
+	fire_jobs.make(fire, grounds, user)
+	fires.write_apart(fire)
+	return fire.job
+
+
+def upcoming(schedule: str, count: int = UPCOMING) -> list[datetime]:
+	"""The next fire times, in the schedule's zone; none when it is disabled."""
+	row = to_act_on(schedule, "read")
+	return _told(row, count) if row.enabled else []
+
+
+def preview(cron_expression: str, time_zone: str | None = None, count: int = UPCOMING, **window) -> list:
+	"""The fire times that a schedule would have; `window` is its start_at and end_at."""
+	row = frappe.get_doc({"doctype": DOCTYPE, "cron_expression": cron_expression, "time_zone": time_zone})
+	cron.check(cron_expression, clock.now())
+	check_zone(fire_times.zone_of(row))
+	row.update(window)
+	row.check_input()
+	return _told(row, count)
+
+
+def check_zone(time_zone: str) -> None:
+	if not cron.is_zone(time_zone):
+		message = _("{0} is not a time zone; use an IANA name such as Europe/Paris.")
+		frappe.throw(message.format(frappe.bold(time_zone)), InvalidJobError)
+
+
+def to_act_on(schedule: str, ptype: str) -> frappe._dict:
+	"""A schedule that is there for this user; the same words for one that is hidden or does not exist."""
+	row = frappe.db.get_value(DOCTYPE, schedule, "*", as_dict=True)
+	if row is None or not frappe.has_permission(DOCTYPE, ptype, doc=schedule):
+		frappe.throw(_("Job Schedule {0} was not found.").format(schedule), frappe.DoesNotExistError)
+	return row
+
+
+def _told(row, count: int) -> list[datetime]:
+	zone = ZoneInfo(fire_times.zone_of(row))
+	count = min(max(cint(count), 1), MOST_UPCOMING)
+	moments = fire_times.upcoming(row, database.utc_now(), count)
+	return [moment.replace(tzinfo=timezone.utc).astimezone(zone) for moment in moments]
 
 
 def next_due() -> datetime | None:

@@ -80,14 +80,19 @@ def submit(
 	*,
 	if_duplicate: str = keys.ANSWER,
 	must_submit: bool = False,
+	repeat: str | None = None,
 	**options,
 ) -> Document | None:
 	"""Submits one job and returns it. It runs once the caller's transaction has been committed.
 
 	What was submitted before, by its keys or within its type's window, is not submitted again: the earlier
 	job is returned, and says so (`duplicate`). A notification that cannot be submitted is logged, and None
-	returned, unless it `must_submit`.
+	returned, unless it `must_submit`. `repeat`, a cron expression, makes a Job Schedule instead.
 	"""
+	if repeat is not None:
+		from dartwing_jobs.engine import recurring  # it needs much that submits otherwise do not load
+
+		return recurring.repeat(repeat, job_type, parameters, organization, **options)
 	its_type = submission.type_named(job_type)
 
 	def submit_it() -> Document:
@@ -123,7 +128,7 @@ def submit_many(
 
 
 def submit_alike(job_type: str, many: list[dict], own: list[dict], organization: str, **options) -> list[str]:
-	"""For the engine: jobs of one type, owner and template that each have columns of their own, unchecked.
+	"""For the engine: jobs of one type and owner that each have columns of their own, which it has checked.
 
 	Nothing is deduplicated. Returns their names in the same order.
 	"""

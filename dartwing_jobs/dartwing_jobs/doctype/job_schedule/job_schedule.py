@@ -18,6 +18,13 @@ WHEN_IT_FIRES = ("enabled", "cron_expression", "time_zone", "start_at", "end_at"
 
 
 class JobSchedule(JobsDocument):
+	def check_input(self):
+		"""The window is on the schedule's own wall, not on the site's."""
+		for fieldname in ("start_at", "end_at"):
+			if value := self.get(fieldname):
+				self.set(fieldname, fire_times.on_the_wall(value, fire_times.zone_of(self)))
+		super().check_input()
+
 	def before_validate(self):
 		parameters.store(self, "param_overrides")
 		self.keep_what_is_not_edited()
@@ -31,7 +38,7 @@ class JobSchedule(JobsDocument):
 			tenancy.check_organization_is_active(self.organization)
 		tenancy.check_same_organization(self, "job_template")
 		cron.check(self.cron_expression, clock.now())
-		self.validate_time_zone()
+		schedules.check_zone(self.time_zone)
 		self.validate_window()
 		self.validate_secrets()
 		if self.enabled:
@@ -79,11 +86,6 @@ class JobSchedule(JobsDocument):
 		template = frappe.get_cached_doc("Job Template", self.job_template)
 		parameters.check_secrets(submission.type_of(template), [self.param_overrides])
 
-	def validate_time_zone(self) -> None:
-		if not cron.is_zone(self.time_zone):
-			message = _("{0} is not a time zone; use an IANA name such as Europe/Paris.")
-			frappe.throw(message.format(frappe.bold(self.time_zone)), InvalidJobError)
-
 	def validate_window(self) -> None:
 		if self.start_at and self.end_at and clock.parse(self.end_at) <= clock.parse(self.start_at):
 			frappe.throw(_("The end of a schedule must come after its start."), InvalidJobError)
@@ -92,7 +94,7 @@ class JobSchedule(JobsDocument):
 		"""The next fire, from now on: a time that was paused or changed is not caught up."""
 		if self.differs_in(("enabled",)):
 			told = _("Disabled by {0}").format(frappe.session.user)
-			self.disabled_reason = None if self.enabled else (self.flags.reason or told)
+			self.disabled_reason = None if self.enabled else told
 		if not self.enabled:
 			self.next_fire_at = None
 		elif self.differs_in(WHEN_IT_FIRES):

@@ -30,6 +30,8 @@ class JobTemplate(JobsDocument):
 	def on_update(self):
 		if self.status == templates.ARCHIVED and self.has_value_changed("status"):
 			self.stop_schedules(_("archived"))
+		if self.has_value_changed("job_type") or self.has_value_changed("default_params"):
+			schedules.take_over(self.name, frappe.session.user)
 
 	def on_trash(self):
 		self.stop_schedules(_("deleted"))
