@@ -16,11 +16,11 @@ from dartwing_jobs.engine.submit import submit, submit_alike
 SAVEPOINT = "dartwing_fire"
 
 
-def make_all(fired: list[Fire], grounds: Grounds) -> None:
+def make_all(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 	"""Submits the jobs of many fires, those that are alike together; a fire without a job says why."""
 	alike: dict[tuple, list[Fire]] = {}
 	for fire in fired:
-		alike.setdefault(_kind(fire, grounds), []).append(fire)
+		alike.setdefault(_kind(fire, grounds, now), []).append(fire)
 	for some in alike.values():
 		if len(some) == 1 or not _make_together(some, grounds):
 			for fire in some:
@@ -74,10 +74,10 @@ def refusal_of(submitting: Callable[[], object]) -> str | None:
 	return None
 
 
-def _kind(fire: Fire, grounds: Grounds) -> tuple:
-	"""Fires of the same kind make jobs that differ in nothing but parameters, template and schedule."""
+def _kind(fire: Fire, grounds: Grounds, now: datetime) -> tuple:
+	"""Fires of the same kind make jobs of one owner that start together: now, or after their jitter."""
 	schedule, job_type = fire.schedule, grounds.template_of(fire.schedule).job_type
-	start = start_of(schedule, fire.fire_at)
+	start = max(now, start_of(schedule, fire.fire_at))
 	return schedule.organization, job_type, schedule.run_as, schedule.priority, start
 
 
@@ -88,13 +88,17 @@ def _options(fire: Fire, grounds: Grounds, user: str) -> dict:
 		"owner_user": user,
 		"priority": schedule.priority,
 		"job_queue": queue_rules.queue_of_scheduled(grounds.type_of(schedule)),
-		"scheduled_for": database.as_site_time(start_of(schedule, fire.fire_at)),
 	}
 
 
 def _own(fire: Fire) -> dict:
-	links = {"job_schedule": fire.schedule.name, "job_template": fire.schedule.job_template}
-	return {**links, "request_id": fire.name, "correlation_id": fire.name}
+	return {
+		"job_schedule": fire.schedule.name,
+		"job_template": fire.schedule.job_template,
+		"scheduled_for": database.as_site_time(start_of(fire.schedule, fire.fire_at)),
+		"request_id": fire.name,
+		"correlation_id": fire.name,
+	}
 
 
 def parameters_of(fire: Fire, grounds: Grounds) -> dict:

@@ -65,7 +65,7 @@ def _all(schedule, missed: list, on_time: list, count: int) -> list[Fire]:
 
 
 def _lost(schedule, last: datetime, count: int) -> Fire:
-	told = f"{count} or more" if count >= MOST_COUNTED else str(count)
+	told = f"More than {MOST_COUNTED}" if count > MOST_COUNTED else str(count)
 	message = f"{told} fire time(s) passed while nothing fired, the last one at {last} UTC"
 	return Fire(schedule, last, MISSED, missed_fires=count, message=message)
 

@@ -111,7 +111,7 @@ def _as_stored(document: Document, fieldname: str, value) -> str:
 	if field.fieldtype == "JSON":
 		return _sorted(job_parameters.canonical(value, _(field.label)))
 	if fieldname == "priority":
-		value = value and priorities.from_value(value)
+		value = priorities.from_value(value)
 	if field.fieldtype in ("Check", "Int"):
 		value = int(value or 0)
 	return str(checked(value, field, fieldname)) if value not in (None, "") else ""

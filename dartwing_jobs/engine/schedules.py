@@ -79,7 +79,7 @@ def trigger(schedule: str) -> str:
 	grounds = Grounds()
 	if refusal := grounds.refusal(row, user):
 		frappe.throw(refusal.reason, InvalidJobError)
-	fire = Fire(row | {"jitter_seconds": 0}, database.utc_now(), FORCED)
+	fire = Fire(frappe._dict(row, jitter_seconds=0), database.utc_now(), FORCED)
 	fire_jobs.make(fire, grounds, user)
 	fires.write_apart(fire)
 	return fire.job

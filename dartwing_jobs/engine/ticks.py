@@ -107,7 +107,7 @@ def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]
 	due, grounds = statements.fetch(statement, values), Grounds()
 	planned = [fire for schedule in due for fire in _plan(schedule, now, grounds)]
 	written = fires.write_new(planned)
-	_fire([fire for fire in written if fire.outcome == FIRED], grounds)
+	_fire([fire for fire in written if fire.outcome == FIRED], grounds, now)
 	_settle(due, written)
 	return len(due), len(written)
 
@@ -153,10 +153,10 @@ def _refuse(planned: list[Fire], grounds: Grounds) -> None:
 			fire.fail(reason)
 
 
-def _fire(fired: list[Fire], grounds: Grounds) -> None:
+def _fire(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 	"""Makes the jobs of fires, or says why there are none; their schedules go on either way."""
 	free = [fire for fire in fired if not overlaps.is_limited(fire.schedule)]
-	fire_jobs.make_all(free, grounds)
+	fire_jobs.make_all(free, grounds, now)
 	for fire in fired:
 		if overlaps.is_limited(fire.schedule):
 			_fire_unless_in_the_way(fire, grounds)

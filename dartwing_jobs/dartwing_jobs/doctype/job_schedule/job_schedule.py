@@ -6,7 +6,7 @@ from frappe.utils import get_system_timezone
 
 from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import database, fire_times, fires, grounds, schedules, submission
+from dartwing_jobs.engine import database, fire_times, fires, grounds, priorities, schedules, submission
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 
 RECORDED = ("run_as", "disabled_reason")
@@ -27,6 +27,7 @@ class JobSchedule(JobsDocument):
 
 	def before_validate(self):
 		parameters.store(self, "param_overrides")
+		self.priority = priorities.from_value(self.priority)
 		self.keep_what_is_not_edited()
 		# as it is now: the site may change its zone, and what was announced for nine stays at nine
 		self.time_zone = self.time_zone or get_system_timezone()
