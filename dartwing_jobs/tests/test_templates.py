@@ -215,6 +215,17 @@ def test_only_archiving_disables(world):
 	assert schedule.enabled
 
 
+def test_an_edit_that_changes_no_job_changes_nobodys_rights(world):
+	template = make_template(world.a, default_params={"a": 1})
+	schedule = make_schedule(template, world.a)
+	frappe.set_user(world.admin_a)
+	edited = frappe.get_doc("Job Template", template.name)
+	edited.update({"description": "the same, told better", "default_params": '{"a": 1 }'}).save()
+	assert frappe.db.get_value("Job Schedule", schedule.name, "run_as") == "Administrator"
+	edited.update({"default_params": {"a": 2}}).save()
+	assert frappe.db.get_value("Job Schedule", schedule.name, "run_as") == world.admin_a
+
+
 def test_an_active_template_leaves_its_schedules_to_whoever_enables_them(world):
 	template = make_template(world.a)
 	schedule = make_schedule(template, world.a)

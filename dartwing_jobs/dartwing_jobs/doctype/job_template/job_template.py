@@ -30,11 +30,19 @@ class JobTemplate(JobsDocument):
 	def on_update(self):
 		if self.status == templates.ARCHIVED and self.has_value_changed("status"):
 			self.stop_schedules(_("archived"))
-		if self.has_value_changed("job_type") or self.has_value_changed("default_params"):
+		if self.makes_other_jobs():
 			schedules.take_over(self.name, frappe.session.user)
 
 	def on_trash(self):
 		self.stop_schedules(_("deleted"))
+
+	def makes_other_jobs(self) -> bool:
+		"""Whether this edit changes what is made from it; PostgreSQL hands JSON over as it likes to."""
+		before = self.get_doc_before_save()
+		if before is None:
+			return False
+		given = [parameters.load(one.default_params) for one in (before, self)]
+		return before.job_type != self.job_type or given[0] != given[1]
 
 	def stop_schedules(self, why: str) -> list[str]:
 		"""Disables the schedules that would make jobs from it, and says which; returns their names."""
