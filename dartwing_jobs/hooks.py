@@ -46,6 +46,7 @@ has_permission = {
 }
 
 auth_hooks = ["dartwing_jobs.scraper.admit"]
+after_request = ["dartwing_jobs.patience.tell"]
 
 scheduler_events = {
 	"cron": {"* * * * *": ["dartwing_jobs.engine.sweep.sweep"]},

@@ -194,6 +194,21 @@ def test_over_http_a_full_queue_is_too_many_requests(world, queue, job_type):
 	frappe.db.commit()
 	browser = Browser(world.user_a)
 	frappe.db.commit()
-	first = browser.call("dartwing_jobs.api.jobs.submit", job_type=job_type, parameters={"number": 1})
-	second = browser.call("dartwing_jobs.api.jobs.submit", job_type=job_type, parameters={"number": 2})
+	first, second = (_post(browser, "", job_type, number) for number in (1, 2))
 	assert (first.status_code, second.status_code) == (200, 429)
+	assert (first.headers.get("Retry-After"), second.headers.get("Retry-After")) == (None, "5")
+	assert _post(browser, "/v2", job_type, 3).headers.get("Retry-After") == "5"
+
+
+def test_only_what_may_go_away_says_when_to_come_back(world, job_type):
+	"""A key that belongs to other parameters is refused for good, with the same status as a conflict."""
+	browser, key = Browser(world.user_a), frappe.generate_hash()
+	frappe.db.commit()
+	_post(browser, "", job_type, 1, idempotency_key=key)
+	refused = _post(browser, "", job_type, 2, idempotency_key=key)
+	assert (refused.status_code, refused.headers.get("Retry-After")) == (409, None)
+
+
+def _post(browser, version: str, job_type: str, number: int, **options):
+	arguments = {"job_type": job_type, "parameters": {"number": number}, **options}
+	return browser.post(f"/api{version}/method/dartwing_jobs.api.jobs.submit", **arguments)

@@ -13,9 +13,12 @@ from werkzeug.wrappers import Request, Response
 
 def application(environ: dict, start_response: Callable) -> Iterable[bytes]:
 	try:
-		response = _answer(Request(environ))
-	except Exception as error:
-		response = _handle_exception(error)
+		try:
+			response = _answer(Request(environ))
+		except Exception as error:
+			response = _handle_exception(error)
+		for hook in frappe.get_hooks("after_request") if getattr(frappe.local, "db", None) else ():
+			frappe.get_attr(hook)(response=response, request=frappe.local.request)
 	finally:
 		frappe.destroy()
 	return response(environ, start_response)
