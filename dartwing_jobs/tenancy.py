@@ -94,18 +94,6 @@ def may_act_on(job, user: str) -> bool:
 	return is_unrestricted(user) or _may(user, "read", row)
 
 
-def may_submit_in(organization: str | None, user: str) -> bool:
-	"""Whether somebody may have work done in this organization at all; in none means: somewhere."""
-	if not organization or is_unrestricted(user):
-		return True
-	return organization in permitted_organizations(user, "Background Job")
-
-
-def rows_to_submit_in(user: str, doctype: str) -> str:
-	"""SQL for the rows of those organizations in which this user may have work done."""
-	return _rows_of_organizations(doctype, permitted_organizations(user, "Background Job"))
-
-
 def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
 	"""Why this user may not have work of this kind done in this organization; None if they may."""
 	if is_unrestricted(user):
@@ -137,6 +125,18 @@ def reason_not_to_run(user: str, organization: str, requires_permission: str | N
 	if not found.enabled:
 		return f"Permission denied: user {user} is disabled or gone"
 	return reason_not_to_submit(user, organization, requires_permission)
+
+
+def may_submit_in(organization: str | None, user: str) -> bool:
+	"""Whether somebody may have work done in this organization at all; in none means: somewhere."""
+	if not organization or is_unrestricted(user):
+		return True
+	return organization in permitted_organizations(user, "Background Job")
+
+
+def rows_to_submit_in(user: str, doctype: str) -> str:
+	"""SQL for the rows of those organizations in which this user may have work done."""
+	return _rows_of_organizations(doctype, permitted_organizations(user, "Background Job"))
 
 
 def check_organization_is_active(organization: str) -> None:
