@@ -3,7 +3,7 @@
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import declared, policies
+from dartwing_jobs.engine import declared, policies, schedules
 from dartwing_jobs.engine.categories import STANDARD_CATEGORIES
 from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
 from dartwing_jobs.engine.queues import STANDARD_QUEUES
@@ -56,6 +56,7 @@ def after_app_install(app_name: str) -> None:
 def after_migrate() -> None:
 	add_what_is_missing()
 	declared.sync()
+	schedules.announce_all()
 
 
 def after_uninstall() -> None:

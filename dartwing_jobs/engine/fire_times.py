@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from frappe.utils import get_datetime, get_system_timezone
 
 from dartwing_jobs import cron
+from dartwing_jobs.engine import runs
 from dartwing_jobs.engine.fires import TICK
 
 
@@ -53,6 +54,11 @@ def window_of(schedule) -> tuple[datetime | None, datetime | None]:
 	start = schedule.start_at and _utc(get_datetime(schedule.start_at).replace(fold=0), zone)
 	end = schedule.end_at and _utc(get_datetime(schedule.end_at).replace(fold=1), zone)
 	return start or None, end or None
+
+
+def untold(error: Exception) -> str:
+	"""What to say of a schedule whose expression or zone was written past the document."""
+	return f"Its fire times cannot be told: {runs.message_of(error)}"
 
 
 def on_the_wall(value, time_zone: str):

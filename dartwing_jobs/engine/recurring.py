@@ -51,7 +51,14 @@ def schedule(
 	values = {"cron_expression": cron, "job_template": template, **options}
 	if overrides is not None:
 		values["param_overrides"] = overrides
-	return _made_or_changed(schedules.DOCTYPE, {"organization": organization, "schedule_name": name}, values)
+	key = _key(organization, name)
+	found = _found({"program_key": key}) or _found({"organization": organization, "schedule_name": name})
+	if found:
+		return _changed(frappe.get_doc(schedules.DOCTYPE, found), values)
+	named = {"doctype": schedules.DOCTYPE, "organization": organization, "schedule_name": name}
+	document = frappe.get_doc({**named, **values})
+	document.flags.program_key = key
+	return _made(document)
 
 
 def repeat(
@@ -76,23 +83,34 @@ def _check(job_type: str | None, template: str | None, parameters, options: dict
 
 def _template(name: str, organization: str, job_type: str, parameters) -> Document:
 	"""The template that belongs to a schedule of this name."""
-	values = {"template_name": name, "job_type": job_type, "status": templates.ACTIVE}
-	found = {"organization": organization, "name_key": templates.name_key(name)}
-	return _made_or_changed(templates.DOCTYPE, found, values | {"default_params": parameters})
+	filters = {"organization": organization, "name_key": templates.name_key(name)}
+	values = {"job_type": job_type, "status": templates.ACTIVE, "default_params": parameters}
+	if found := frappe.db.get_value(templates.DOCTYPE, filters, "name"):
+		return _changed(frappe.get_doc(templates.DOCTYPE, found), values)
+	named = {"doctype": templates.DOCTYPE, "organization": organization, "template_name": name}
+	return _made(frappe.get_doc({**named, **values}))
 
 
-def _made_or_changed(doctype: str, identity: dict, values: dict) -> Document:
-	if found := frappe.db.get_value(doctype, identity, "name", order_by="creation asc"):
-		document = frappe.get_doc(doctype, found)
-		if changes := _changes(document, values):
-			document.update(changes)
-			document.save()
-		return document
-	document = frappe.get_doc({"doctype": doctype, **identity, **values})
+def _found(filters: dict) -> str | None:
+	return frappe.db.get_value(schedules.DOCTYPE, filters, "name", order_by="creation asc")
+
+
+def _changed(document: Document, values: dict) -> Document:
+	if changes := _changes(document, values):
+		document.update(changes)
+		document.save()
+	return document
+
+
+def _made(document: Document) -> Document:
+	"""Of two who make the same at once, an index refuses one: it will find the other's."""
+	shown = len(frappe.local.message_log)
 	try:
-		# named after what it is: of two who make it at once, one is refused
-		return document.insert(set_name=_name(doctype, identity))
-	except frappe.DuplicateEntryError as error:
+		return document.insert()
+	except frappe.ValidationError as error:
+		if not any(isinstance(one, frappe.UniqueValidationError) for one in (error, error.__context__)):
+			raise
+		del frappe.local.message_log[shown:]
 		message = _("The same schedule is being made by somebody else. Roll back and try again.")
 		raise SubmitConflict(message) from error
 
@@ -122,6 +140,5 @@ def _sorted(stored: str | None) -> str:
 	return json.dumps(job_parameters.load(stored), sort_keys=True)
 
 
-def _name(doctype: str, identity: dict) -> str:
-	told = "|".join([doctype, *map(str, identity.values())])
-	return hashlib.sha256(told.encode()).hexdigest()[:20]
+def _key(organization: str, name: str) -> str:
+	return hashlib.sha256(f"{organization}|{name}".encode()).hexdigest()

@@ -122,6 +122,18 @@ def _told(row, count: int) -> list[datetime]:
 	return [moment.replace(tzinfo=timezone.utc).astimezone(zone) for moment in moments]
 
 
+def announce_all() -> None:
+	"""For schedules that were enabled before anything could fire them: from now on."""
+	now = database.utc_now()
+	for row in statements.fetch(f"select * from `tab{DOCTYPE}` where enabled = 1 and next_fire_at is null"):
+		try:
+			following = fire_times.next_after(row, now)
+		except Exception as error:  # whatever an expression of old times may hold
+			disable(row, fire_times.untold(error))
+		else:
+			statements.update(DOCTYPE, row.name, {"next_fire_at": following})
+
+
 def next_due() -> datetime | None:
 	"""When the next schedule of the site fires, in UTC; None when none will."""
 	return statements.fetch(f"select min(next_fire_at) as due from `tab{DOCTYPE}`")[0].due

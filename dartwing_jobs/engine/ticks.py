@@ -27,7 +27,7 @@ from dartwing_jobs.engine import (
 from dartwing_jobs.engine.fires import FIRED, Fire
 from dartwing_jobs.engine.grounds import Grounds
 
-BATCH = 100
+BATCH = 200
 # of one tick; what is more waits for the next one
 MOST_BATCHES = 100
 COLUMNS = (
@@ -131,7 +131,7 @@ def _plan(schedule, now: datetime, grounds: Grounds) -> list[Fire]:
 	try:
 		planned, schedule.following = missed.plan(schedule, now)
 	except Exception as error:  # an expression or a zone that was written past the document
-		schedule.broken = f"Its fire times cannot be told: {runs.message_of(error)}"
+		schedule.broken = fire_times.untold(error)
 		planned = [Fire(schedule, schedule.next_fire_at)]
 	if not schedule.enabled:
 		schedule.following = None

@@ -10,8 +10,8 @@ from dartwing_jobs.engine import database, fire_times, fires, grounds, prioritie
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 
 RECORDED = ("run_as", "disabled_reason")
-# the engine moves these on while somebody has the form open
-MOVING = ("next_fire_at", "last_fire_at")
+# the engine sets these, also while somebody has the form open
+MOVING = ("next_fire_at", "last_fire_at", "program_key")
 # who changes what a schedule does, or switches it on, is whom its jobs run as
 WHAT_IT_DOES = ("enabled", "job_template", "param_overrides", "priority")
 WHEN_IT_FIRES = ("enabled", "cron_expression", "time_zone", "start_at", "end_at")
@@ -61,7 +61,7 @@ class JobSchedule(JobsDocument):
 		before = self.get_doc_before_save()
 		for fieldname in (*RECORDED, *MOVING):
 			if self.is_new():
-				self.set(fieldname, None)
+				self.set(fieldname, self.flags.get(fieldname))
 			elif fieldname in MOVING:
 				self.set(fieldname, before.get(fieldname))
 			elif self.get(fieldname) != before.get(fieldname):
@@ -106,3 +106,5 @@ def on_doctype_update():
 	# empty in schedules that are not to fire: what is due next is the first entry
 	frappe.db.add_index("Job Schedule", ["next_fire_at", "name"], "idx_next_fire")
 	frappe.db.add_index("Job Schedule", ["job_template"], "idx_schedule_template")
+	# of programs that ask for the same schedule at once, one makes it
+	frappe.db.add_unique("Job Schedule", ["program_key"], "unique_schedule_of_programs")
