@@ -20,7 +20,6 @@ __all__ = ["check", "fires", "is_zone", "last_fires", "next_fire"]
 
 FIELDS = 5
 RESOLUTION = timedelta.resolution
-MINUTE = timedelta(minutes=1)
 
 
 def check(expression: str, now: datetime) -> None:
@@ -65,13 +64,14 @@ def last_fires(
 
 
 def _next_time_of_day(pattern: Pattern, zone: ZoneInfo, after: datetime) -> datetime | None:
-	"""Wall times in order; those behind us are the ones whose clock times come a second time now."""
+	"""The next match whose first occurrence is still to come."""
 	wall = zones.wall(after, zone) + RESOLUTION
 	while wall := pattern.first_match(wall):
 		moment = zones.first_moment(wall, zone)
 		if moment > after:
 			return moment
-		wall += MINUTE
+		# the clock has shown this before it was set back: go on from where it had come to
+		wall = zones.change(zone, moment, after) + zones.offset(moment, zone)
 	return None
 
 

@@ -71,7 +71,7 @@ class WeekdayField(Field):
 	def end(self, first: str | None, last: str | None, step: str | None) -> int:
 		end = super().end(first, last, step)
 		if last:
-			return end or 7
+			return end or (7 if self.number(first) else 0)
 		return min(end, 6) if step or not first else end
 
 

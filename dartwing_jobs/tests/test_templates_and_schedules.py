@@ -3,12 +3,8 @@
 import frappe
 import pytest
 
-from dartwing_jobs import cron
-from dartwing_jobs.clock import parse
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 from dartwing_jobs.tests.world import make_organization, make_template
-
-NOW = parse("2026-11-16 12:00:00")
 
 
 def new_schedule(template, **fields):
@@ -16,48 +12,6 @@ def new_schedule(template, **fields):
 	return frappe.get_doc(
 		{"doctype": "Job Schedule", "organization": template.organization, **values, **fields}
 	)
-
-
-@pytest.mark.parametrize(
-	"expression",
-	[
-		"* * * * *",
-		"0 9 * * MON-FRI",
-		"*/5 0-6 1,15 * *",
-		"0 0 29 2 *",
-		"0 0 1 1 0",
-		"59 23 31 12 7",
-		"0 0 29 2 1",
-	],
-)
-def test_cron_expressions_that_fire(expression):
-	cron.check(expression, NOW)
-
-
-@pytest.mark.parametrize(
-	"expression",
-	[
-		"",
-		"* * * *",
-		"* * * * * *",
-		"@daily",
-		"60 * * * *",
-		"0 24 * * *",
-		"0 0 0 * *",
-		"0 0 * 13 *",
-		"a b c d e",
-		"*/0 * * * *",
-	],
-)
-def test_malformed_cron_expressions(expression):
-	with pytest.raises(InvalidJobError, match="cron expression"):
-		cron.check(expression, NOW)
-
-
-@pytest.mark.parametrize("expression", ["0 0 30 2 *", "0 0 31 4 *", "0 0 31 2,4,6,9,11 *"])
-def test_cron_expressions_that_never_fire(expression):
-	with pytest.raises(InvalidJobError, match="never fires"):
-		cron.check(expression, NOW)
 
 
 def test_a_schedule_checks_its_expression(world):
