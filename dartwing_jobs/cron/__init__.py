@@ -19,6 +19,8 @@ from dartwing_jobs.errors import InvalidJobError
 __all__ = ["check", "fires", "is_zone", "last_fires", "next_fire"]
 
 FIELDS = 5
+# as long as a Data field; parsed ones are remembered
+LONGEST = 140
 RESOLUTION = timedelta.resolution
 
 
@@ -92,11 +94,11 @@ def _next_beat(pattern: Pattern, zone: ZoneInfo, after: datetime) -> datetime | 
 @lru_cache(maxsize=4096)
 def _pattern(expression: str) -> Pattern:
 	fields = expression.split()
-	if len(fields) != FIELDS:
+	if len(fields) != FIELDS or len(expression) > LONGEST:
 		message = _(
 			"{0} is not a cron expression: write minute, hour, day, month, weekday, such as 0 9 * * MON-FRI."
 		)
-		frappe.throw(message.format(frappe.bold(expression)), InvalidJobError)
+		frappe.throw(message.format(frappe.bold(expression[:LONGEST])), InvalidJobError)
 	try:
 		return Pattern.of(*fields)
 	except ValueError as e:

@@ -70,6 +70,7 @@ def test_cron_expressions_that_fire(expression):
 		"0 0 L-3 * *",
 		"0 0 15W * *",
 		"0 0 ? * *",
+		"0," * 100 + "0 * * * *",
 	],
 )
 def test_malformed_cron_expressions(expression):
