@@ -19,6 +19,10 @@ class Counts:
 	traced: int = 1000
 	waiting: int = 5000
 	native_starts: int = 3
+	schedules: int = 10_000
+	schedules_due: int = 1000
+	group_few: int = 2000
+	group_many: int = 10_000
 
 
 NORMAL = Counts()
@@ -39,4 +43,8 @@ QUICK = Counts(
 	traced=100,
 	waiting=300,
 	native_starts=1,
+	schedules=300,
+	schedules_due=100,
+	group_few=50,
+	group_many=100,
 )

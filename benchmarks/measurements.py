@@ -105,6 +105,22 @@ def _look(what: str, systems: Systems, name: str, counts: Counts) -> dict[str, f
 	return found
 
 
+def schedules(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	found = systems.remote(name).call("tick_schedules", count=counts.schedules, due=counts.schedules_due)
+	return {"firing s": found["firing"], "idle ms": 1000 * statistics.median(found["idle"])}
+
+
+def groups(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	few = _micro_per_member(systems.remote(name), counts.group_few)
+	many = _micro_per_member(systems.remote(name), counts.group_many)
+	figures = {f"{part}, few": few[part] for part in few} | {f"{part}, many": many[part] for part in many}
+	return {**figures, "ratio": sum(many.values()) / sum(few.values())}
+
+
+def _micro_per_member(remote: Remote, count: int) -> dict[str, float]:
+	return {part: 1e6 * seconds / count for part, seconds in remote.call("run_group", count=count).items()}
+
+
 def percentile(values: list[float], percent: float) -> float:
 	"""The smallest value that so many percent of all do not exceed."""
 	ranked = sorted(values)
@@ -121,4 +137,6 @@ MEASUREMENTS = (
 	Measurement("memory", (OURS,), memory),
 	Measurement("steps", (OURS,), steps),
 	Measurement("statements", (OURS,), statements),
+	Measurement("schedules", (OURS,), schedules),
+	Measurement("groups", (OURS,), groups),
 )

@@ -114,12 +114,30 @@ TARGETS = (
 		" ms",
 		False,
 	),
+	Target(
+		"Tick of {schedules:,} schedules, {schedules_due:,} of them due",
+		own("schedules", "firing s"),
+		5,
+		2.5,
+		" s",
+		False,
+	),
+	Target("Tick of {schedules:,} schedules, none due", own("schedules", "idle ms"), 20, 5, " ms", False),
+	Target(
+		"Time per member of a group of {group_many:,}, against one of {group_few:,}",
+		own("groups", "ratio"),
+		1.3,
+		1.1,
+		TIMES,
+		False,
+	),
 )
 DETAILS = {
 	"steps": ("Where a job's time goes", "µs per job"),
 	"statements": ("What a job asks of the database", "per job"),
 	"memory": ("Memory of a drain", "MB"),
 	"shared-worker": ("A native job on a worker that ours use", "ms"),
+	"groups": ("Groups", "µs per member"),
 }
 NAMES = {
 	"questions": "round trips: statements sent, a compound one counts once",
@@ -129,6 +147,10 @@ NAMES = {
 	"idle, slowest ms": "worker idle, slowest",
 	"lingering, slowest ms": "drain lingering, slowest",
 	"busy, slowest ms": "{waiting:,} of our jobs waiting, slowest",
+	"making, few": "making one of {group_few:,} members",
+	"running, few": "running them, two workers",
+	"making, many": "making one of {group_many:,} members",
+	"running, many": "running these",
 }
 LEFT_OUT = {"ratio"}  # told among the targets
 

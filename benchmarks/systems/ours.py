@@ -10,13 +10,14 @@ from frappe.utils.background_jobs import get_redis_conn
 from rq import Worker
 
 import dartwing_jobs
-from benchmarks.systems import native
-from benchmarks.systems.system import System, python_version, wait_until
+from benchmarks.systems import native, scheduled
+from benchmarks.systems.system import System, python_version, timed, wait_until
 from benchmarks.systems.tally import Tally
 from dartwing_jobs.engine import runs, states
 from dartwing_jobs.tests.world import expel, make_job_type, make_organization, make_user
 
 RQ_QUEUE = "default"  # where jobs of category General go
+SCHEDULED_RQ_QUEUE = "long"  # where they go when a schedule makes them
 HANDLERS = {
 	"empty": "dartwing_jobs.samples.do_nothing",
 	"stamp": "dartwing_jobs.samples.tell_time",
@@ -25,7 +26,16 @@ HANDLERS = {
 UNFINISHED = [states.PENDING, states.QUEUED, states.RUNNING]
 # long enough that a drain which ran dry has begun to wait for more
 LINGERING_FOR_SECONDS = 0.3
-TABLES = ("Background Job", "Job Execution Log", "Job Run", "Job Idempotency Key")
+TABLES = (
+	"Background Job",
+	"Job Execution Log",
+	"Job Run",
+	"Job Idempotency Key",
+	"Job Schedule Fire",
+	"Job Schedule",
+	"Job Template",
+	"Job Group",
+)
 DURABILITY = {
 	"mariadb": ("innodb_flush_log_at_trx_commit", "sync_binlog", "log_bin"),
 	"postgres": ("fsync", "synchronous_commit", "full_page_writes"),
@@ -60,7 +70,8 @@ class Ours(System):
 		frappe.db.set_value("User", self.user, "enabled", 0)
 		frappe.delete_doc("Organization", self.organization)
 		frappe.db.commit()
-		native.forget(RQ_QUEUE)  # a ring that nobody answered would outlive a site that is removed
+		for queue in (RQ_QUEUE, SCHEDULED_RQ_QUEUE):
+			native.forget(queue)  # a ring that nobody answered would outlive a site that is removed
 
 	def versions(self) -> dict[str, str]:
 		kind = frappe.db.db_type
@@ -150,6 +161,39 @@ class Ours(System):
 				raise RuntimeError("our jobs had all ended before the native ones started")
 		self.reset()
 		return {"idle": idle, "lingering": lingering, "busy": busy}
+
+	def tick_schedules(self, count: int, due: int) -> dict[str, float | list[float]]:
+		"""Seconds of a tick that fires, and of ticks that find nothing to do."""
+		self.reset()
+		frappe.set_user("Administrator")
+		try:
+			return scheduled.tick(self.organization, self.user, self.types["empty"], count, due)
+		finally:
+			frappe.set_user(self.user)
+			self.reset()
+
+	def run_group(self, count: int) -> dict[str, float]:
+		"""Seconds to make a group of empty jobs, and from the gate to its end."""
+		self.reset()
+		with self.workers():
+			self._hold_all()
+			making = timed(self._make_group, count)
+			started = time.monotonic()
+			self.open_gate()
+			self._wait_for_all(count)
+			wait_until(self._group_has_ended)
+			running = time.monotonic() - started
+		self.reset()
+		return {"making": making, "running": running}
+
+	def _make_group(self, count: int) -> None:
+		jobs = {"job_type": self.types["empty"], "parameters": [{}] * count}
+		dartwing_jobs.group("Benchmark", jobs, organization=self.organization)
+		frappe.db.commit()
+
+	def _group_has_ended(self) -> bool:
+		frappe.db.rollback()
+		return frappe.db.count("Job Group", {"organization": self.organization, "status": "Completed"}) == 1
 
 	def _cold_start(self, number: int, pids: list[int]) -> float:
 		wait_until(lambda: not any(map(_has_children, pids)))
