@@ -22,9 +22,17 @@ def make_all(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 	for fire in fired:
 		alike.setdefault(_kind(fire, grounds, now), []).append(fire)
 	for some in alike.values():
-		if len(some) == 1 or not _make_together(some, grounds):
-			for fire in some:
-				make_or_tell(fire, grounds)
+		_make_or_tell_each(some, grounds)
+
+
+def _make_or_tell_each(some: list[Fire], grounds: Grounds) -> None:
+	"""If one of several is refused all are, and each must be asked for itself."""
+	refusal = refusal_of(lambda: _make_together(some, grounds))
+	if refusal and len(some) > 1:
+		for fire in some:
+			_make_or_tell_each([fire], grounds)
+	elif refusal:
+		some[0].fail(refusal)
 
 
 def make_or_tell(fire: Fire, grounds: Grounds, behind: str | None = None) -> None:
@@ -48,17 +56,14 @@ def make(fire: Fire, grounds: Grounds, user: str, behind: str | None = None) -> 
 	fire.job = job.name
 
 
-def _make_together(some: list[Fire], grounds: Grounds) -> bool:
-	"""Whether that went well: if one is refused all are, and each must be asked for itself."""
-
-	def make_them() -> None:
-		many, first = [parameters_of(fire, grounds) for fire in some], some[0]
-		options = {**_options(first, grounds, first.schedule.run_as), **_own(first)}
-		names = submit_alike(grounds.type_of(first.schedule).name, many, list(map(_own, some)), **options)
-		for fire, name in zip(some, names, strict=True):
-			fire.job = name
-
-	return refusal_of(make_them) is None
+def _make_together(some: list[Fire], grounds: Grounds) -> None:
+	"""Submits as one what differs in nothing that a submit asks for: templates were looked at already."""
+	first, own = some[0], [_own(fire) for fire in some]
+	options = {**_options(first, grounds, first.schedule.run_as), **own[0], "job_template": None}
+	many = [parameters_of(fire, grounds) for fire in some]
+	names = submit_alike(grounds.type_of(first.schedule).name, many, own, **options)
+	for fire, name in zip(some, names, strict=True):
+		fire.job = name
 
 
 def refusal_of(submitting: Callable[[], object]) -> str | None:

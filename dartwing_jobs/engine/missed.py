@@ -7,8 +7,8 @@ from dartwing_jobs.engine import fire_times
 from dartwing_jobs.engine.fires import MISSED, TICK, Fire
 
 SKIP, ONCE, ALL = "Skip", "Once", "All"
-# whoever counts further has been away for too long to need the number
-MOST_COUNTED = 10_000
+# each takes a while to compute; whoever was away for longer does not need the number
+MOST_COUNTED = 1000
 
 
 def plan(schedule, now: datetime) -> tuple[list[Fire], datetime | None]:
@@ -36,8 +36,9 @@ def _behind(schedule, announced: datetime, now: datetime) -> tuple[list, list, i
 	"""Fires behind the announced one: those on time, the last ones that were missed, and how many were."""
 	border = _too_late(now) - TICK
 	on_time = fire_times.last_of(schedule, max(announced, border), now, MOST_COUNTED)
-	# one more than may become jobs: it is the last of those that do not
-	missed = fire_times.last_of(schedule, announced, border, settings.most_missed_fires() + 1)
+	# of those that do not become jobs the last one is to be told
+	most = settings.most_missed_fires() + 1 if schedule.missed_run_policy == ALL else 1
+	missed = fire_times.last_of(schedule, announced, border, most)
 	return on_time, missed, fire_times.count_of(schedule, announced, border, MOST_COUNTED)
 
 

@@ -24,10 +24,12 @@ from dartwing_jobs.engine import (
 	schedules,
 	statements,
 )
-from dartwing_jobs.engine.fires import FIRED, Fire
+from dartwing_jobs.engine.fires import FIRED, MISSED, Fire
 from dartwing_jobs.engine.grounds import Grounds
 
-BATCH = 200
+BATCH = 500
+# a batch of schedules that catch up is smaller: it is one transaction
+MOST_FIRES = 1000
 # of one tick; what is more waits for the next one
 MOST_BATCHES = 100
 COLUMNS = (
@@ -76,7 +78,7 @@ def _fire_batches(now: datetime) -> int:
 	for _batch in range(MOST_BATCHES):
 		taken, count = _fire_batch_or_each(now)
 		handled += count
-		if taken < BATCH:
+		if not taken:
 			break
 	return handled
 
@@ -104,8 +106,12 @@ def _fire_alone(name: str, now: datetime) -> int:
 @database.own_transaction
 def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]:
 	"""Returns how many schedules were due, and how many fires were handled."""
-	due, grounds = statements.fetch(statement, values), Grounds()
-	planned = [fire for schedule in due for fire in _plan(schedule, now, grounds)]
+	grounds, due, planned = Grounds(), [], []
+	for schedule in statements.fetch(statement, values):
+		due.append(schedule)
+		planned += _plan(schedule, now, grounds)
+		if len(planned) > MOST_FIRES:
+			break  # the rest stays due
 	written = fires.write_new(planned)
 	_fire([fire for fire in written if fire.outcome == FIRED], grounds, now)
 	_settle(due, written)
@@ -128,14 +134,13 @@ def _give_up_on(name: str, now: datetime, error: Exception) -> int:
 
 def _plan(schedule, now: datetime, grounds: Grounds) -> list[Fire]:
 	"""What is to become of the due fires of a schedule, before anything is written."""
+	if not schedule.enabled:
+		return []  # disabled past the document, which would have taken its next fire away
 	try:
 		planned, schedule.following = missed.plan(schedule, now)
 	except Exception as error:  # an expression or a zone that was written past the document
 		schedule.broken = fire_times.untold(error)
 		planned = [Fire(schedule, schedule.next_fire_at)]
-	if not schedule.enabled:
-		schedule.following = None
-		return []  # disabled past the document, which would have taken its next fire away
 	if planned[-1].outcome == FIRED:
 		_refuse(planned, grounds)
 	return planned
@@ -174,7 +179,8 @@ def _settle(due: list, written: list[Fire]) -> None:
 	last_fires = {fire.schedule.name: fire.fire_at for fire in written}
 	with statements.in_one_go():
 		for fire in written:
-			fires.tell(fire)
+			if fire.outcome != MISSED:
+				fires.tell(fire)
 		for schedule in due:
 			columns = {"next_fire_at": schedule.following}
 			if schedule.name in last_fires:
