@@ -15,6 +15,7 @@ from dartwing_jobs.tests.scheduling import (
 	make_schedule,
 	tick,
 )
+from dartwing_jobs.tests.test_execute import execute
 from dartwing_jobs.tests.world import REPEATABLE, make_template
 
 API = "dartwing_jobs.api.schedules"
@@ -184,6 +185,16 @@ def test_fires_are_listed_page_by_page(world, admin):
 	assert all(fire["background_job"] for fire in first["fires"])
 	assert ask(admin, "list_fires", schedule=made.name, outcome="Missed")["fires"] == []
 	assert "is not where a page ended" in refused(admin, "list_fires", schedule=made.name, cursor="here")[1]
+
+
+def test_a_schedule_is_made_and_forced_at_a_terminal(world):
+	name = f"typed {frappe.generate_hash(length=8)}"
+	told = {"name": name, "cron": "0 3 * * *", "job_type": REPEATABLE, "organization": world.a}
+	made = execute(f"{API}.schedule", **told)
+	assert made["schedule_name"] == name
+	assert execute(f"{API}.trigger", schedule=made["name"])["job"]
+	assert count_jobs(made["name"]) == 1
+	assert len(execute(f"{API}.upcoming", schedule=made["name"])) == 10
 
 
 def test_schedules_are_listed_to_those_who_may_see_them(world, browsers):

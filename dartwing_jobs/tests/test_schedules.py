@@ -8,6 +8,7 @@ import pytest
 
 from dartwing_jobs import clock, parameters, schedule, settings, submit
 from dartwing_jobs.engine import (
+	bell,
 	database,
 	fire_jobs,
 	queue_rules,
@@ -729,6 +730,34 @@ def test_sweeps_and_drains_fire_what_is_due(world):
 	run_all_due("q:maintenance")
 	(job,) = jobs_of(second.name)
 	assert job.status == "Completed"
+
+
+def test_a_sweep_calls_a_worker_for_a_fire_that_comes_soon(world, monkeypatch):
+	"""One of the queue that its job will wait in; nobody for a fire that comes later."""
+	queue = make_queue("long")
+	template = make_template(world.a, job_type=make_job_type(job_queue=queue).name)
+	now, rung = database.utc_now().replace(microsecond=0), []
+	monkeypatch.setattr(bell, "ring", rung.append)
+	made = make_schedule(world.a, now + timedelta(hours=1), template=template)
+	sweep.ring_for_waiting()
+	without = rung.count("long")
+	rung.clear()
+	plant(made.name, next_fire_at=now + MINUTE)
+	sweep.ring_for_waiting()
+	assert (rung.count("long"), rung[-1]) == (without + 1, "long")
+
+
+def test_a_batch_of_schedules_that_catch_up_is_no_giant_transaction(world, monkeypatch):
+	monkeypatch.setattr(ticks, "MOST_FIRES", 5)
+	told = {"cron_expression": EVERY_MINUTE, "missed_run_policy": "All"}
+	made = [make_schedule(world.a, NOON - 9 * MINUTE, **told).name for _ in range(3)]
+	commits = []
+	monkeypatch.setattr(
+		ticks, "_settle", lambda due, written, do=ticks._settle: commits.append(do(due, written))
+	)
+	assert tick() == 30
+	assert count_jobs(*made) == 30
+	assert len(commits) == 4  # one for each schedule, and one that found nothing more
 
 
 def test_the_next_fire_is_a_duty_that_workers_wait_for(world):

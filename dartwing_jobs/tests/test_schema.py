@@ -63,6 +63,7 @@ ADDED = {
 	"request_id correlation_id",
 	"Job Template": "template_name job_type default_params status organization",
 	"Job Schedule": "job_template cron_expression enabled param_overrides priority organization time_zone",
+	"Job Schedule Fire": "job_schedule organization fire_at outcome background_job missed_fires message",
 	"Job Run": "background_job status started_at finished_at params_snapshot job_template worker cost_cents "
 	"output error traceback",
 	"Job Step": "background_job organization step_key attempt result",
@@ -70,7 +71,8 @@ ADDED = {
 	"Job Queue": "queue_name rq_queue paused max_waiting max_wait_seconds",
 	"Job Idempotency Key": "status first_seen_at last_seen_at result_ref error_ref background_job "
 	"organization",
-	"Job Engine Settings": "online retention_days max_parameter_bytes keep_runs",
+	"Job Engine Settings": "online retention_days max_parameter_bytes keep_runs missed_after_seconds "
+	"most_missed_fires disable_broken_schedules",
 }
 RIGHTS = ("read", "write", "create", "delete", "if_owner")
 PERMISSIONS = {
@@ -93,6 +95,8 @@ INDEXES = {
 	"Job Execution Log": ["idx_job_timestamp"],
 	"Job Idempotency Key": ["unique_job_key_per_organization"],
 	"Job Step": ["unique_step_per_job"],
+	"Job Schedule": ["idx_next_fire", "idx_schedule_template", "unique_schedule_of_programs"],
+	"Job Schedule Fire": ["unique_fire_per_schedule", "idx_fire_outcome", "idx_fire_job"],
 }
 
 

@@ -142,6 +142,9 @@ def test_standard_queues_stay():
 		("max_parameter_bytes", 10**9),
 		("retention_days", 0),
 		("lease_seconds", 1),
+		("missed_after_seconds", 59),
+		("missed_after_seconds", 3601),
+		("most_missed_fires", 1001),
 	],
 )
 def test_settings_stay_within_reason(field, value):
