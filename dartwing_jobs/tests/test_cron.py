@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from croniter import croniter
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dartwing_jobs import cron
@@ -233,24 +233,24 @@ def test_zones_are_names_of_the_iana_database(name, is_one):
 	],
 )
 def test_the_rarest_fires_are_computed_within_a_bound(expression, time_zone, after):
-	"""Twenty milliseconds at most: the best of three, as others use this machine as well."""
+	"""Twenty milliseconds of a processor at most, the best of three: others use this machine as well."""
 	best = min(_seconds(expression, time_zone, after, 1) for _ in range(3))
 	assert best < 0.02
 
 
 def test_a_thousand_fires_are_computed_within_a_tick():
 	expressions = [f"{minute} {hour} * * MON-FRI" for minute in range(50) for hour in range(20)]
-	start = time.perf_counter()
+	start = time.process_time()
 	for expression in expressions:
 		cron.next_fire(expression, "America/New_York", NOW)
-	assert time.perf_counter() - start < 0.6
+	assert time.process_time() - start < 0.6
 
 
 def _seconds(expression: str, time_zone: str, after: datetime, times: int) -> float:
-	start = time.perf_counter()
+	start = time.process_time()
 	for _ in range(times):
 		cron.next_fire(expression, time_zone, after)
-	return time.perf_counter() - start
+	return time.process_time() - start
 
 
 moments = st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)).map(
@@ -258,7 +258,7 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)).map(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(expression=expressions(), after=moments)
 def test_without_changes_of_the_clock_croniter_agrees(expression, after):
 	ours = cron.fires(expression, "UTC", after, NEVER, 5)
@@ -266,7 +266,7 @@ def test_without_changes_of_the_clock_croniter_agrees(expression, after):
 	assert ours == [theirs.get_next(datetime) for _ in ours]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(expression=expressions(), after=moments, most=st.integers(1, 30))
 def test_walking_through_every_minute_agrees(expression, after, most):
 	until = after + timedelta(hours=12)
