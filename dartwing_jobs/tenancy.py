@@ -170,7 +170,8 @@ def check_same_organization(doc, fieldname: str) -> None:
 	if not name:
 		return
 	field = frappe.get_meta(doc.doctype).get_field(fieldname)
-	row = frappe.db.get_value(field.options, name, ["organization"], as_dict=True)
+	rows = statements.fetch(f"select organization from `tab{field.options}` where name = %s", (str(name),))
+	row = rows[0] if rows else None
 	is_shared = row and not row.organization and field.options in SHARED_DOCTYPES
 	if is_shared or (row and row.organization == doc.organization):
 		return

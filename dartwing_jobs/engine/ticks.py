@@ -107,7 +107,9 @@ def _fire_alone(name: str, now: datetime) -> int:
 def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]:
 	"""Returns how many schedules were due, and how many fires were handled."""
 	grounds, due, planned = Grounds(), [], []
-	for schedule in statements.fetch(statement, values):
+	taken = statements.fetch(statement, values)
+	grounds.read_templates_of(taken)
+	for schedule in taken:
 		due.append(schedule)
 		planned += _plan(schedule, now, grounds)
 		if len(planned) > MOST_FIRES:
