@@ -17,6 +17,10 @@ PUBLIC = {
 	"replay_many": "engine.dead_letters",
 	"discard": "engine.dead_letters",
 	"discard_many": "engine.dead_letters",
+	"group": "engine.groups",
+	"cancel_group": "engine.groups",
+	"group_status": "engine.groups",
+	"group_progress": "engine.groups",
 	"job_handler": "engine.handlers",
 	"stable_key": "engine.fingerprints",
 	"notification_key": "engine.fingerprints",
@@ -27,6 +31,7 @@ PUBLIC = {
 	"KeyConflict": "errors",
 	"DuplicateJob": "errors",
 	"SubmitConflict": "errors",
+	"GroupEnded": "errors",
 }
 
 

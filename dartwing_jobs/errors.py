@@ -85,3 +85,9 @@ class JobTimeout(BaseException):
 
 class WorkerLost(Exception):
 	"""The process that ran a job died, or no longer renewed its lease."""
+
+
+class GroupEnded(InvalidJobError):
+	"""A group has ended, or is being canceled: nobody can join it any more."""
+
+	http_status_code = 409

@@ -94,6 +94,23 @@ def may_act_on(job, user: str) -> bool:
 	return is_unrestricted(user) or _may(user, "read", row)
 
 
+def may_act_on_group(group, user: str) -> bool:
+	"""The same for a group: whoever made it, or an admin, inside the organization."""
+	return may_act_on(frappe._dict(organization=group.organization, owner_user=group.owner), user)
+
+
+def group_conditions(user: str) -> str:
+	"""SQL that leaves only the groups that this user may follow, in a query that calls them `job_group`."""
+	if is_unrestricted(user):
+		return "1=1"
+	organizations = permitted_organizations(user, "Background Job")
+	rows = f"job_group.organization in ({', '.join(map(_quote, organizations)) or 'null'})"
+	roles = frappe.get_roles(user)
+	if ADMIN_ROLE in roles:
+		return rows
+	return f"({rows} and job_group.owner = {_quote(user)})" if USER_ROLE in roles else "1=0"
+
+
 def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
 	"""Why this user may not have work of this kind done in this organization; None if they may."""
 	if is_unrestricted(user):

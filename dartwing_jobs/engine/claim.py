@@ -27,6 +27,7 @@ COLUMNS = (
 	"cost_cents",
 	"traceparent",
 	"job_template",
+	"job_group",
 	"idempotency_key",
 	*log.FROM_THE_JOB,
 )

@@ -36,7 +36,7 @@ def cancel(job_name: str, reason: str | None = None) -> str:
 		columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
 		if not transitions.move(job, states.CANCELED, actor=user, message=reason, **columns):
 			return cancel(job_name, reason)  # it has just been started or ended: look again
-		dependents.settle(job.name, states.CANCELED)
+		dependents.parent_ended(job.name)
 		return states.CANCELED
 	if job.status == states.RUNNING:
 		return _request_cancel(job, user, reason)
@@ -83,6 +83,7 @@ def submit_again(job, owner_user: str, parameters: dict | str | None = None, rea
 		# who submits the same again is to be answered with what came out of this one
 		idempotency_key=job.idempotency_key if keys.is_given(job) else None,
 		retry_of=job.name,
+		job_group=_group_that_is_still_there(job),
 		if_duplicate=keys.REFUSE,
 		must_submit=True,
 	)
@@ -94,6 +95,11 @@ def _queue_that_is_still_open(job) -> str | None:
 	"""Where it waited before; None, and so its type's, when the rules have changed since."""
 	queue = burials.origin_of(job)
 	return queue if queue_rules.is_open(queue, submission.type_named(job.job_type)) else None
+
+
+def _group_that_is_still_there(job) -> str | None:
+	"""The new job stands in for the old one, at its place."""
+	return frappe.db.exists("Job Group", job.job_group) if job.job_group else None
 
 
 def _tell_of_replay(old, new, reason: str | None) -> None:

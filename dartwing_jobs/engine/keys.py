@@ -62,8 +62,8 @@ def claims_of(job, job_type, if_duplicate: str = ANSWER) -> list[Claim]:
 		claims.append(_claim(job, IDEMPOTENCY_KEY, job.idempotency_key, days * DAY, parameters))
 	if window := cint(job_type.deduplication_window):
 		job.job_hash = fingerprints.job_hash(job, parameters)
-		# who retries a job by hand wants another one
-		if if_duplicate != ALLOW and not job.retry_of:
+		# who retries a job by hand, or puts it into a group, wants another one
+		if if_duplicate != ALLOW and not (job.retry_of or job.job_group):
 			claims.append(_claim(job, WINDOW, job.job_hash, window, parameters))
 	return claims
 

@@ -10,7 +10,7 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import payload, policies, priorities, queue_rules, statements, tracing
+from dartwing_jobs.engine import memberships, payload, policies, priorities, queue_rules, statements, tracing
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
@@ -20,6 +20,8 @@ FROM_JOB_TYPE = {
 	"timeout_seconds": "default_timeout",
 	"max_retries": "max_retries",
 }
+PARENT = """select job.depends_on, its_group.mode from `tabBackground Job` job
+	left join `tabJob Group` its_group on its_group.name = job.job_group where job.name = %s"""
 LINKS_WITHIN_ORGANIZATION = ("depends_on", "retry_of", "job_template", "job_schedule", "job_group")
 
 
@@ -43,6 +45,8 @@ def fill_in(job, job_type) -> None:
 	job.traceparent = job.traceparent or tracing.current_traceparent()
 	payload.fill_in(job)
 	job.created_at = clock.now()
+	if job.job_group:
+		memberships.join(job)
 
 
 def type_of(job):
@@ -83,15 +87,19 @@ def check_limits(job) -> None:
 
 
 def check_dependency(job) -> None:
-	"""Walks up the parents: a job that waits for itself would wait for ever."""
+	"""Walks up the parents: a job that waits for itself would wait for ever.
+
+	Members of a sequential group wait for nobody but each other, in order: behind them there is no circle.
+	"""
 	seen, parent = {job.name}, job.depends_on
 	while parent:
 		if parent in seen:
 			message = _("Job {0} cannot depend on {1}: that would be a circle.")
 			frappe.throw(message.format(job.name, job.depends_on), InvalidJobError)
 		seen.add(parent)
-		rows = statements.fetch("select depends_on from `tabBackground Job` where name = %s", (parent,))
-		parent = rows[0].depends_on if rows else None
+		rows = statements.fetch(PARENT, (parent,))
+		is_in_order = rows and rows[0].mode == memberships.SEQUENTIAL
+		parent = rows[0].depends_on if rows and not is_in_order else None
 
 
 def _is_default(job, fieldname: str) -> bool:

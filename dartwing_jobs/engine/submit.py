@@ -25,6 +25,7 @@ from dartwing_jobs.engine import (
 	keys,
 	listeners,
 	log,
+	memberships,
 	naming,
 	payload,
 	priorities,
@@ -110,17 +111,20 @@ def submit_many(
 	*,
 	if_duplicate: str = keys.ANSWER,
 	idempotency_keys: list[str] | None = None,
+	positions: list[int] | None = None,
 	must_submit: bool = False,
 	**options,
 ) -> list[str]:
 	"""Submits a job for each set of parameters, with the same checks, in a few statements.
 
 	Returns their names in the same order; for what was submitted before, the earlier job's name.
+	In a group (`job_group`) they stand one behind the other from `position` on, or each at its own place.
 	"""
 	its_type = submission.type_named(job_type)
 
 	def submit_them() -> list[str]:
-		return _submit_many(its_type, many_parameters, organization, options, if_duplicate, idempotency_keys)
+		each = {"idempotency_key": idempotency_keys, "position": positions}
+		return _submit_many(its_type, many_parameters, organization, options, if_duplicate, each)
 
 	if must_submit or not best_effort.is_best_effort(its_type):
 		return submit_them()
@@ -135,7 +139,8 @@ def submit_alike(job_type: str, many: list[dict], own: list[dict], organization:
 	its_type = submission.type_named(job_type)
 	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
-		jobs = _insert(job, its_type, _storable(its_type, many), keys.ALLOW, own=own)
+		each = {column: [columns[column] for columns in own] for column in own[0]}
+		jobs = _insert(job, its_type, _storable(its_type, many), keys.ALLOW, each)
 	return [one.name for one in jobs]
 
 
@@ -149,13 +154,15 @@ def _submit(its_type, parameters, organization: str | None, options: dict, if_du
 
 
 def _submit_many(
-	its_type, many: list, organization, options: dict, if_duplicate: str, given_keys
+	its_type, many: list, organization, options: dict, if_duplicate: str, each: dict
 ) -> list[str]:
-	_check_keys_of_many(len(many), given_keys, options)
+	_check_keys_of_many(len(many), each["idempotency_key"], options)
+	if each["position"]:
+		options = {**options, "position": each["position"][0]}
 	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		stored = _storable(its_type, many)
-		answers = _insert(job, its_type, stored, if_duplicate, given_keys) if stored else []
+		answers = _insert(job, its_type, stored, if_duplicate, each) if stored else []
 	return [one.name for one in answers]
 
 
@@ -243,7 +250,7 @@ def _check_keys_of_many(count: int, idempotency_keys: list | None, options: dict
 		payload.check_text(key, "idempotency_key", payload.LENGTHS["idempotency_key"])
 
 
-def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_keys=None, own=None):
+def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: dict | None = None):
 	"""Writes a job for each set of parameters, all alike otherwise, and puts them in line.
 
 	Returns a row for each; one that was not needed has the name of the job that is its answer (`earlier`).
@@ -253,9 +260,7 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_
 	first.creation = first.modified = first.created_at
 	first.modified_by = frappe.session.user
 	del first["doctype"]  # it is no column
-	jobs = _rows(first, stored, given_keys)
-	for job, columns in zip(jobs, own or (), strict=False):
-		job.update(columns)
+	jobs = _rows(first, stored, each or {})
 	inputs.remember(jobs, its_type)
 	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
 	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]
@@ -267,15 +272,16 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, given_
 	return jobs
 
 
-def _rows(first, stored: list[str | None], given_keys: list | None) -> list[frappe._dict]:
+def _rows(first, stored: list[str | None], each: dict[str, list | None]) -> list[frappe._dict]:
+	"""A row for each set of parameters; `each` are the columns that they were given a list of values for."""
 	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored]
 	jobs[0].job_id = first.job_id
-	if given_keys:
-		for job, key in zip(jobs, given_keys, strict=True):
-			job.idempotency_key = key
-	else:
+	if not each.get("idempotency_key"):
 		for job in jobs[1:]:
 			job.idempotency_key = fingerprints.key_of_its_own(job)
+	for column, values in each.items():
+		for job, value in zip(jobs, values or (), strict=bool(values)):
+			job[column] = value
 	return jobs
 
 
@@ -298,6 +304,11 @@ def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) 
 
 
 def _write(jobs: list) -> None:
+	for alike in memberships.take_places(jobs) if jobs[0].job_group else [jobs]:
+		_write_alike(alike)
+
+
+def _write_alike(jobs: list) -> None:
 	first = jobs[0]
 	capacity.check(jobs)
 	tracing.describe(first)

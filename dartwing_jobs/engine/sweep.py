@@ -11,6 +11,8 @@ from dartwing_jobs.engine import (
 	database,
 	dependents,
 	gauges,
+	group_ends,
+	groups,
 	holds,
 	lost,
 	promote,
@@ -31,6 +33,8 @@ def sweep() -> None:
 	reap_expired()
 	ticks.fire_due()
 	dependents.follow_left_behind()
+	groups.cancel_left_behind()
+	group_ends.settle_left_behind()
 	for job_queues in routes.by_rq_queue().values():
 		holds.release_what_may_run(job_queues, Facts())
 	ring_for_waiting()

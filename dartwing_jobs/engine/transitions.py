@@ -7,7 +7,7 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, keys, listeners, log, statements, states
+from dartwing_jobs.engine import database, keys, listeners, log, memberships, statements, states
 
 # the moment that entering a status stamps on the job
 STAMPS = {
@@ -56,10 +56,50 @@ def apply(
 		return False
 	told = {"actor": actor, "message": message, "now": now, "by": by, "changes": columns, **(told or {})}
 	log.write(job, event, from_status, to_status, **told)
-	keys.follow(job, to_status, now, columns)
-	listeners.tell_after_commit(job.name, from_status, to_status)
-	job.update(columns)
+	_tell(job, to_status, now, columns)
 	return True
+
+
+def apply_to_all(
+	jobs: list,
+	to_status: str,
+	*,
+	actor: str | None = None,
+	messages: list[str | None],
+	now: datetime,
+	**changes,
+) -> None:
+	"""The same move for many jobs, all of one status, that the caller has locked: one statement for all.
+
+	Each has its own log row, with its own message.
+	"""
+	from_status, by = jobs[0].status, frappe.session.user
+	event = states.transition(from_status, to_status).event
+	columns = _columns(to_status, now, by, actor) | changes
+	assignments = ", ".join(f"`{column}` = %s" for column in columns)
+	names = ", ".join(["%s"] * len(jobs))
+	statements.execute(
+		f"update `tabBackground Job` set {assignments} where name in ({names}) and status = %s",
+		[*columns.values(), *(job.name for job in jobs), from_status],
+	)
+	told = {"actor": actor, "now": now, "by": by, "changes": columns}
+	log.insert_rows(
+		[
+			log.row(job, event, from_status, to_status, message=message, **told)
+			for job, message in zip(jobs, messages, strict=True)
+		]
+	)
+	for job in jobs:
+		_tell(job, to_status, now, columns)
+
+
+def _tell(job, to_status: str, now: datetime, columns: dict) -> None:
+	"""Those who follow a job's moves; `job` becomes what the move made of it."""
+	keys.follow(job, to_status, now, columns)
+	if job.get("job_group"):
+		memberships.follow(job, to_status)
+	listeners.tell_after_commit(job.name, job.status, to_status)
+	job.update(columns)
 
 
 @contextmanager

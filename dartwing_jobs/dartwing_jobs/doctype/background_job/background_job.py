@@ -13,6 +13,7 @@ from dartwing_jobs.engine import (
 	inputs,
 	keys,
 	log,
+	memberships,
 	naming,
 	priorities,
 	promote,
@@ -81,6 +82,8 @@ class BackgroundJob(JobsDocument):
 	def db_insert(self, *args, **kwargs):
 		"""Born Pending; the promoter puts it in line as soon as it is due."""
 		frozen.check_new(self)
+		if self.job_group:
+			memberships.take_places([self])
 		with keys.held_by(self, submission.type_of(self)):
 			super().db_insert(*args, **kwargs)
 		log.write(self, states.CREATION.event, None, self.status, actor=self.owner_user, now=self.created_at)

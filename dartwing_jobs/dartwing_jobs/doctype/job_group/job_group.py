@@ -3,20 +3,81 @@
 import frappe
 from frappe import _
 
-from dartwing_jobs import tenancy
+from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.errors import FrozenFieldError
+from dartwing_jobs.engine import group_ends, group_status, submission
+from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 
-INITIAL_STATUS = "Queued"
+# written by the engine alone: what a new group has there
+DERIVED = {
+	"status": group_status.QUEUED,
+	"ended_at": None,
+	"last_position": 0,
+	"last_member": None,
+	"callback_job": None,
+	"callback_fired_on": None,
+	"callback_error": None,
+	"cancel_requested_at": None,
+	"cancel_requested_by": None,
+	"cancel_reason": None,
+}
+# its jobs, and the callback, which runs with the rights of whoever made the group, rest on these
+FIXED = (
+	"owner",
+	"organization",
+	"mode",
+	"on_failure",
+	"callback_job_type",
+	"callback_on",
+	"callback_parameters",
+)
+INDEXES = {"idx_job_group_status": ["status"]}
 
 
 class JobGroup(JobsDocument):
+	def before_insert(self):
+		self.owner = frappe.session.user
+
+	def before_validate(self):
+		parameters.store(self, "callback_parameters")
+
 	def validate(self):
 		if self.is_new():
 			tenancy.check_organization_is_active(self.organization)
-		self.validate_status_is_derived()
+			self.validate_callback()
+		self.validate_nothing_is_set_but_by_the_engine()
 
-	def validate_status_is_derived(self) -> None:
+	def validate_callback(self) -> None:
+		"""Whoever makes the group must be able to submit its callback: at its end nobody can be told."""
+		if not self.callback_job_type:
+			return
+		job_type = submission.type_named(self.callback_job_type)
+		if not job_type.is_enabled:
+			frappe.throw(_("Job Type {0} is disabled.").format(job_type.name), InvalidJobError)
+		required = job_type.requires_permission
+		if reason := tenancy.reason_not_to_submit(self.owner, self.organization, required):
+			frappe.throw(reason, frappe.PermissionError)
+		given = group_ends.callback_parameters(self, group_status.COMPLETED, {})
+		stored = parameters.canonical(given, _("Callback Parameters"))
+		parameters.check_secrets(job_type, [stored])
+		parameters.check_schema(job_type, stored)
+
+	def validate_nothing_is_set_but_by_the_engine(self) -> None:
 		before = self.get_doc_before_save()
-		if self.status != (before.status if before else INITIAL_STATUS):
-			frappe.throw(_("A group's status follows from its jobs and cannot be set."), FrozenFieldError)
+		fields = (*DERIVED, *FIXED) if before else DERIVED
+		expected = before.as_dict() if before else DERIVED
+		for fieldname in fields:
+			if _comparable(self.get(fieldname)) != _comparable(expected.get(fieldname)):
+				message = _(
+					"{0} follows from the group's jobs, or is settled when it is made: it cannot be set."
+				)
+				frappe.throw(message.format(_(self.meta.get_label(fieldname))), FrozenFieldError)
+
+
+def _comparable(value) -> str:
+	return frappe.as_json(frappe.parse_json(value)) if isinstance(value, dict) else str(value or "")
+
+
+def on_doctype_update():
+	for index_name, columns in INDEXES.items():
+		frappe.db.add_index("Job Group", columns, index_name)

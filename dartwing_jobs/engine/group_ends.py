@@ -1,0 +1,180 @@
+"""A group's own status follows its members: looked at after their commits, settled once, and called back.
+
+No member waits for the group's row: it is taken only by those who find it free, and a sweep looks again.
+"""
+
+import random
+
+import frappe
+
+from dartwing_jobs import clock, parameters, tenancy
+from dartwing_jobs.engine import database, group_status, keys, sanitize, statements, states, transitions
+from dartwing_jobs.engine.submit import submit
+
+DOCTYPE = "Job Group"
+CALLBACK_STATUSES = {
+	"Success": frozenset({group_status.COMPLETED}),
+	"Failure": frozenset({group_status.PARTIAL}),
+	"Any End": group_status.ENDED,
+}
+UNFINISHED = "'Pending', 'Queued', 'Running'"
+# in the order of places, from where the last look found somebody: whole groups are read once, not each time
+FIRST_UNFINISHED = f"""select position from `tabBackground Job` force index (idx_job_group)
+	where job_group = %s and position >= %s and status in ({UNFINISHED}) order by position limit 1"""
+WORKED_ON = f"""select name from `tabBackground Job` force index (idx_job_group) where job_group = %s
+	and status not in ('Pending', 'Queued', '{states.CANCELED}') order by position limit 1"""
+# a job that was tried again, or whose place was filled by another that completed, no longer counts
+MEMBERS = f"""from `tabBackground Job` member where member.job_group = %s
+	and (member.status in ({UNFINISHED}, 'Completed') or not (
+	exists (select 1 from `tabBackground Job` again
+		where again.retry_of = member.name and again.job_group = member.job_group)
+	or exists (select 1 from `tabBackground Job` again where again.job_group = member.job_group
+		and again.position = member.position and again.position > 0 and again.status = 'Completed')))"""
+# whose last place has ended: only of those is more to be asked
+MAYBE_ENDED = f"""select name from `tabJob Group` open_group where status in ('Queued', 'Running')
+	and last_position > 0 and name >= %s and not exists (select 1 from `tabBackground Job` member
+	where member.job_group = open_group.name and member.position = open_group.last_position
+	and member.status in ({UNFINISHED})) order by name limit {{limit}}"""
+BATCH = 200
+MOST_REMEMBERED = 1000
+_seen: dict[tuple[str, str], int] = {}
+
+
+def look(group: str, events: set[str]) -> None:
+	"""After the commit of what members did. Never raises: a sweep looks again."""
+	try:
+		_look(group, events)
+	except Exception:
+		database.rollback()
+		said = sanitize.text(frappe.get_traceback())
+		frappe.log_error(title=f"Job Group {group} could not be looked at", message=said)
+		frappe.db.commit()  # nosemgrep: the error's record
+
+
+def settle_left_behind() -> None:
+	"""With the sweep: what a process that was killed behind a member's commit has left open."""
+	for group in _maybe_ended():
+		if not has_unfinished(group):
+			restate(group)
+
+
+def has_unfinished(group: str) -> bool:
+	"""Whether any member has yet to end. A look begins where the last one found somebody."""
+	key = frappe.local.site, group
+	begin = _seen.pop(key, 0)
+	found = statements.fetch(FIRST_UNFINISHED, (group, begin))
+	if not found and begin:
+		found = statements.fetch(FIRST_UNFINISHED, (group, 0))
+	if found:
+		if len(_seen) >= MOST_REMEMBERED:
+			_seen.pop(next(iter(_seen)), None)
+		_seen[key] = found[0].position
+	return bool(found)
+
+
+def counts(group: str) -> tuple[dict[str, int], float]:
+	"""How many members are in each status, and the progress of those that run, added up."""
+	rows = statements.fetch(
+		f"""select member.status, count(*) as members, sum(member.progress) as progress
+		{MEMBERS} group by member.status""",
+		(group,),
+	)
+	running = sum(float(row.progress) for row in rows if row.status == states.RUNNING)
+	return {row.status: row.members for row in rows}, running
+
+
+def status_of(group, members: dict[str, int]) -> str:
+	"""What its members make of it; one that was canceled before it had any has ended, too."""
+	if not members and group.cancel_requested_at:
+		return group_status.CANCELED
+	return group_status.derived(members)
+
+
+@database.own_transaction
+def restate(group: str) -> None:
+	"""Writes down what its members make of a group; whoever writes that it has ended, calls back."""
+	row = _taken(group)
+	if row is None:
+		return
+	members, _progress = counts(group)
+	status, now = status_of(row, members), clock.now()
+	if status == row.status:
+		return
+	has_ended = status in group_status.ENDED
+	columns = {"status": status, "modified": now, "ended_at": now if has_ended else None}
+	if has_ended:
+		columns |= _call_back(row, status, members)
+	statements.update(DOCTYPE, group, columns)
+
+
+def _look(group: str, events: set[str]) -> None:
+	found = statements.fetch("select status from `tabJob Group` where name = %s", (group,))
+	if not found:
+		return
+	stored = found[0].status
+	if "started" in events:
+		# who has just been started here is not at its end yet
+		if stored != group_status.RUNNING:
+			_begin(group, stored)
+	elif "joined" in events or not has_unfinished(group):
+		restate(group)
+	elif "canceled" in events and stored == group_status.RUNNING:
+		_restate_if_nobody_has_run(group)
+
+
+def _restate_if_nobody_has_run(group: str) -> None:
+	if not statements.fetch(WORKED_ON, (group,)):
+		restate(group)
+
+
+@database.own_transaction
+def _begin(group: str, stored: str) -> None:
+	if _taken(group):
+		columns = {"status": group_status.RUNNING, "modified": clock.now(), "ended_at": None}
+		statements.update(DOCTYPE, group, columns, {"status": stored})
+
+
+def _taken(group: str):
+	"""The group's row, locked; None when somebody else has it: they, or the sweep, do what is to be done."""
+	rows = statements.fetch("select * from `tabJob Group` where name = %s for update skip locked", (group,))
+	return rows[0] if rows else None
+
+
+def _maybe_ended() -> list[str]:
+	"""From any of them on: should there be too many for one sweep, each gets its turn."""
+	begin = f"{random.getrandbits(40):010x}"
+	found = [row.name for row in statements.fetch(MAYBE_ENDED.format(limit=BATCH), (begin,))]
+	rest = statements.fetch(MAYBE_ENDED.format(limit=BATCH - len(found)), ("",)) if len(found) < BATCH else []
+	return list(dict.fromkeys([*found, *(row.name for row in rest)]))
+
+
+def _call_back(group, status: str, members: dict[str, int]) -> dict:
+	"""Submits the callback of this end, if one is wanted and not made yet; the columns that tell of it."""
+	fired = [word for word in (group.callback_fired_on or "").split(",") if word]
+	if not group.callback_job_type or status not in CALLBACK_STATUSES[group.callback_on] or status in fired:
+		return {}
+	told = {"callback_fired_on": ",".join([*fired, status]), "callback_error": None}
+	messages = len(frappe.local.message_log)
+	try:
+		with transitions.both_or_neither():
+			return told | {"callback_job": _submit_callback(group, status, members)}
+	except Exception as error:
+		if database.has_lost_transaction(error) or database.is_conflict(error):
+			raise
+		del frappe.local.message_log[messages:]  # whoever ended the last member cannot do anything about it
+		said = sanitize.text(str(error) or type(error).__name__)
+		frappe.log_error(title=f"Job Group {group.name}: the callback could not be submitted", message=said)
+		return told | {"callback_error": said}
+
+
+def _submit_callback(group, status: str, members: dict[str, int]) -> str:
+	given = callback_parameters(group, status, members)
+	who = {"owner_user": group.owner, "if_duplicate": keys.ALLOW, "must_submit": True}
+	with tenancy.replaying_for(group.owner):  # it is what the owner has asked for, unchanged
+		return submit(group.callback_job_type, given, group.organization, **who).name
+
+
+def callback_parameters(group, status: str, members: dict[str, int]) -> dict:
+	"""What the group's maker gave, and what became of it."""
+	given = parameters.load(group.callback_parameters)
+	return {**given, "group": group.name, "status": status, "counts": members}

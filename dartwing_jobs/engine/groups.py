@@ -1,0 +1,211 @@
+"""Groups: jobs that belong together, made, followed and canceled as one."""
+
+import json
+from itertools import groupby
+
+import frappe
+from frappe import _
+from frappe.model.document import Document
+
+from dartwing_jobs import clock, tenancy
+from dartwing_jobs.engine import (
+	control,
+	database,
+	dependents,
+	group_ends,
+	keys,
+	log,
+	order,
+	promote,
+	statements,
+	states,
+	transitions,
+)
+from dartwing_jobs.engine import group_status as statuses
+from dartwing_jobs.engine.memberships import PARALLEL, SEQUENTIAL, STOP
+from dartwing_jobs.engine.submit import default_organization, submit, submit_many
+from dartwing_jobs.errors import GroupEnded, InvalidJobError
+
+DOCTYPE = "Job Group"
+ANY_END = "Any End"
+BATCH = 200
+# a member that is being started by a worker is left alone so often, and then left to the sweep
+TRIES = 20
+WAITING = f"""select name from `tabBackground Job` where job_group = %s and status in ('Pending', 'Queued')
+	order by position limit {BATCH}"""
+RUNNING = f"""select name from `tabBackground Job` where job_group = %s and status = 'Running'
+	and cancel_requested_at is null order by position limit {BATCH}"""
+CANCELING = """select name, cancel_requested_by, cancel_reason from `tabJob Group`
+	where status in ('Queued', 'Running') and cancel_requested_at is not null limit 100"""
+OUT = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
+
+
+def group(
+	name: str,
+	jobs: list[dict] | dict,
+	*,
+	organization: str | None = None,
+	mode: str = PARALLEL,
+	on_failure: str = STOP,
+	on_completion: dict | str | None = None,
+) -> Document:
+	"""Makes a group and all its members in the caller's transaction, or nothing; returns the group.
+
+	`jobs` are dicts with `job_type`, `parameters` and options of `submit`, in the order of their places; or
+	one such dict whose `parameters` are a list, one for each member. `on_completion` is the job to submit at
+	the end: a job type, or a dict with `job_type`, `parameters` and `on` (Success, Failure or Any End).
+	"""
+	organization = organization or default_organization(frappe.session.user)
+	members = _members(jobs)
+	with transitions.both_or_neither():
+		made = _new_group(name, organization, mode, on_failure, on_completion)
+		for some in _alike(members, mode):
+			_submit(some, made)
+		return made.reload()
+
+
+def group_status(name: str) -> str:
+	"""What its members make of a group now."""
+	return group_ends.status_of(group_to_act_on(name), group_ends.counts(name)[0])
+
+
+def group_progress(name: str) -> dict:
+	"""How far a group is: its status, percent, how many members it has, how many of them in which status."""
+	row = group_to_act_on(name)
+	counts, running = group_ends.counts(name)
+	return {
+		"status": group_ends.status_of(row, counts),
+		"percent": statuses.percent(counts, running),
+		"total": sum(counts.values()),
+		"ended": statuses.ended(counts),
+		"counts": {status: counts[status] for status in states.ALL if status in counts},
+	}
+
+
+def cancel_group(name: str, reason: str | None = None) -> None:
+	"""Nobody joins any more; after the commit who waits is canceled, and who runs is asked to stop."""
+	row, user = group_to_act_on(name), frappe.session.user
+	if row.status in statuses.ENDED:
+		frappe.throw(_("Job Group {0} has ended as {1}.").format(name, row.status), GroupEnded)
+	asked = {"cancel_requested_at": clock.now(), "cancel_requested_by": user, "cancel_reason": reason}
+	statements.update(DOCTYPE, name, asked)
+	frappe.db.after_commit.add(lambda: _cancel_members(name, user, reason))
+
+
+def cancel_left_behind() -> None:
+	"""With the sweep: goes on where a process was killed, and cancels who has come back from an attempt."""
+	for row in statements.fetch(CANCELING):
+		_cancel_members(row.name, row.cancel_requested_by, row.cancel_reason)
+
+
+def group_to_act_on(name: str):
+	"""A group that is there for this user; the same words for one that is not, whether it exists or not."""
+	row = frappe.db.get_value(DOCTYPE, name, "*", as_dict=True)
+	if row is None or not tenancy.may_act_on_group(row, frappe.session.user):
+		frappe.throw(_("Job Group {0} was not found.").format(name), frappe.DoesNotExistError)
+	return row
+
+
+def _new_group(name: str, organization: str, mode: str, on_failure: str, on_completion) -> Document:
+	user = frappe.session.user
+	if reason := tenancy.reason_not_to_submit(user, organization, None):
+		frappe.throw(reason, frappe.PermissionError)
+	callback = {"job_type": on_completion} if isinstance(on_completion, str) else on_completion or {}
+	if unknown := sorted(set(callback) - {"job_type", "parameters", "on"}):
+		frappe.throw(_("A callback has no {0}.").format(", ".join(unknown)), InvalidJobError)
+	fields = {"group_name": name, "organization": organization, "mode": mode, "on_failure": on_failure}
+	if callback:
+		fields |= {"callback_job_type": callback.get("job_type"), "callback_on": callback.get("on", ANY_END)}
+		fields["callback_parameters"] = callback.get("parameters")
+	return frappe.get_doc({"doctype": DOCTYPE, **fields}).insert(ignore_permissions=True)
+
+
+def _members(jobs: list[dict] | dict) -> list[dict]:
+	"""What each member is submitted with: its type, parameters, place and options."""
+	if isinstance(jobs, dict):
+		many = jobs.get("parameters")
+		if not isinstance(many, list):
+			frappe.throw(_("Give a list of parameters, one for each job of the group."), InvalidJobError)
+		jobs = [{**jobs, "parameters": one} for one in many]
+	for job in jobs:
+		if not isinstance(job, dict) or not job.get("job_type"):
+			frappe.throw(_("Each job of a group is an object with a job_type."), InvalidJobError)
+		if given := sorted({"job_group", "position"} & job.keys()):
+			frappe.throw(_("A group says itself what {0} is.").format(", ".join(given)), InvalidJobError)
+	return [{"parameters": None, **job, "position": number} for number, job in enumerate(jobs, start=1)]
+
+
+def _alike(members: list[dict], mode: str) -> list[list[dict]]:
+	"""Members that can be submitted together; where one waits for the other, only if they are neighbours."""
+	ordered = members if mode == SEQUENTIAL else sorted(members, key=_kind)
+	return [list(some) for _kind_of_all, some in groupby(ordered, key=_kind)]
+
+
+def _kind(member: dict) -> str:
+	options = {name: value for name, value in member.items() if name not in ("parameters", "position")}
+	return json.dumps(options, sort_keys=True, default=str)
+
+
+def _submit(members: list[dict], made: Document) -> None:
+	first, many = members[0], [member["parameters"] for member in members]
+	options = {name: first[name] for name in first if name not in ("job_type", "parameters", "position")}
+	options |= {"job_group": made.name, "if_duplicate": keys.REFUSE, "must_submit": True}
+	if len(members) == 1:
+		submit(first["job_type"], many[0], made.organization, position=first["position"], **options)
+	else:
+		places = [member["position"] for member in members]
+		submit_many(first["job_type"], many, made.organization, positions=places, **options)
+
+
+def _cancel_members(name: str, user: str, reason: str | None) -> None:
+	"""In short transactions. Those whom a worker is just starting are asked to stop when they run."""
+	reason = reason or f"Job Group {name} was canceled"
+	for _try in range(TRIES):
+		while _cancel_some(name, user, reason) or _ask_some_to_stop(name, user, reason):
+			continue
+		if not statements.fetch(WAITING, (name,)):
+			break
+	group_ends.look(name, {"canceled"})
+
+
+@database.own_transaction
+def _cancel_some(name: str, user: str, reason: str) -> int:
+	jobs = _free([row.name for row in statements.fetch(WAITING, (name,))], states.WAITING)
+	for _status, some in groupby(sorted(jobs, key=lambda job: job.status), key=lambda job: job.status):
+		alike = list(some)
+		messages = [reason] * len(alike)
+		transitions.apply_to_all(
+			alike, states.CANCELED, actor=user, messages=messages, now=clock.now(), **OUT
+		)
+	if names := [job.name for job in jobs]:
+		frappe.db.after_commit.add(lambda: dependents.follow_all(names))
+	return len(jobs)
+
+
+@database.own_transaction
+def _ask_some_to_stop(name: str, user: str, reason: str) -> int:
+	jobs = _free([row.name for row in statements.fetch(RUNNING, (name,))], [states.RUNNING])
+	if not jobs:
+		return 0
+	now, names = clock.now(), ", ".join(["%s"] * len(jobs))
+	statements.execute(
+		f"""update `tabBackground Job` set cancel_requested_at = %s, cancel_requested_by = %s
+		where name in ({names})""",
+		[now, user, *(job.name for job in jobs)],
+	)
+	told = {"now": now, "actor": user, "message": reason}
+	log.insert_rows([log.row(job, control.CANCEL_REQUESTED, job.status, job.status, **told) for job in jobs])
+	return len(jobs)
+
+
+def _free(names: list[str], allowed) -> list:
+	"""Those of these jobs that nobody holds, locked, if they are still so."""
+	if not names:
+		return []
+	allowed = sorted(allowed)
+	columns = ", ".join(f"`{column}`" for column in (*promote.COLUMNS, "job_group"))
+	return statements.fetch(
+		f"""select {columns} from `tabBackground Job` where name in ({", ".join(["%s"] * len(names))})
+		and status in ({", ".join(["%s"] * len(allowed))}) order by name for update skip locked""",
+		[*names, *allowed],
+	)

@@ -1,0 +1,159 @@
+"""Members of groups: who may join, at which place, behind whom; and whose moves the group must hear of."""
+
+from itertools import pairwise
+
+import frappe
+from frappe import _
+
+from dartwing_jobs import tenancy
+from dartwing_jobs.engine import database, statements, states, successors
+from dartwing_jobs.engine.group_status import ENDED
+from dartwing_jobs.errors import GroupEnded, InvalidJobError
+
+SEQUENTIAL, PARALLEL = "Sequential", "Parallel"
+STOP, CONTINUE = "Stop", "Continue"
+# what a member does when the one before it ended badly
+POLICIES = {STOP: "Cancel", CONTINUE: "Run Anyway"}
+# how long somebody who joins waits for another who joins and has not ended their transaction yet
+WAIT_SECONDS = 5
+# one that stands in for a member that ended badly
+AT_PLACE = "select position from `tabBackground Job` where name = %s and job_group = %s"
+BEFORE = """select name from `tabBackground Job` where job_group = %s and position < %s
+	order by position desc, creation desc limit 1"""
+TAKEN = "select name from `tabBackground Job` where job_group = %s and position in ({}) limit 1"
+
+
+def join(job) -> None:
+	"""Gives a job that is about to be written its place in its group; the group is held until the commit."""
+	tenancy.check_same_organization(job, "job_group")
+	group = _held(job.job_group)
+	replaced = _place_of_retried(job)
+	if replaced:
+		job.position = replaced
+	else:
+		_check_open(group)
+		job.position = job.position or group.last_position + 1
+	if group.mode == SEQUENTIAL:
+		_stand_behind(job, group, replaced)
+
+
+def take_places(jobs: list) -> list[list]:
+	"""Jobs that have joined together, with names and places of their own; those that wait alike, together."""
+	statements.arrive()  # their names
+	first, group = jobs[0], _held(jobs[0].job_group)
+	if first.retry_of and _place_of_retried(first):
+		note(first.job_group, "joined")
+		return [jobs]
+	_spread(jobs)
+	_check_free([job.position for job in jobs], group)
+	if group.mode == SEQUENTIAL:
+		for before, job in pairwise(jobs):
+			job.depends_on, job.run_at = before.name, None
+	last = max(jobs, key=lambda job: job.position)
+	if last.position > group.last_position:
+		columns = {"last_position": last.position, "last_member": last.name}
+		statements.update("Job Group", group.name, columns)
+	is_head = len(jobs) > 1 and jobs[1].depends_on and not first.depends_on
+	return [jobs[:1], jobs[1:]] if is_head else [jobs]
+
+
+def follow(job, to_status: str) -> None:
+	"""A member has started or ended: its group looks at itself once that is committed."""
+	if to_status == states.RUNNING:
+		note(job.job_group, "started")
+	elif to_status in states.TERMINAL:
+		note(job.job_group, "canceled" if to_status == states.CANCELED else "ended")
+
+
+def note(group: str, event: str) -> None:
+	"""Once per transaction and group, however many of its members move; not at all when it is rolled back."""
+	noted = getattr(frappe.local, "dartwing_groups", None)
+	if noted is None:
+		noted = frappe.local.dartwing_groups = {}
+	if not noted:
+		frappe.db.after_commit.add(lambda: _look(noted))
+		frappe.db.after_rollback.add(noted.clear)
+	noted.setdefault(group, set()).add(event)
+
+
+def _look(noted: dict[str, set[str]]) -> None:
+	from dartwing_jobs.engine import group_ends  # it submits jobs, and what submits jobs knows groups
+
+	groups = dict(noted)
+	noted.clear()
+	for group, events in groups.items():
+		group_ends.look(group, events)
+
+
+def _held(name: str):
+	"""The group as it is now, locked: of two who join at once, one waits for its place."""
+	database.lock_row("Job Group", name, WAIT_SECONDS)
+	(group,) = statements.fetch(
+		"""select name, mode, on_failure, status, last_position, last_member, cancel_requested_at
+		from `tabJob Group` where name = %s for update""",
+		(name,),
+	)
+	return group
+
+
+def _check_open(group) -> None:
+	if group.status in ENDED:
+		message = _("Job Group {0} has ended as {1}; no more jobs can join it.")
+		frappe.throw(message.format(group.name, group.status), GroupEnded)
+	if group.cancel_requested_at:
+		message = _("Job Group {0} is being canceled; no more jobs can join it.")
+		frappe.throw(message.format(group.name), GroupEnded)
+
+
+def _place_of_retried(job) -> int | None:
+	"""The place of the member that this one stands in for; None when it is a member of its own."""
+	rows = statements.fetch(AT_PLACE, (job.retry_of, job.job_group)) if job.retry_of else []
+	return rows[0].position if rows else None
+
+
+def _stand_behind(job, group, replaced: int | None) -> None:
+	if job.depends_on:
+		message = _("Job Group {0} is sequential: its jobs wait for each other, and cannot depend on {1}.")
+		frappe.throw(message.format(group.name, job.depends_on), InvalidJobError)
+	if job.position <= group.last_position and not replaced:
+		message = _("Job Group {0} is sequential and has {1} places already; jobs can only join behind them.")
+		frappe.throw(message.format(group.name, group.last_position), InvalidJobError)
+	job.depends_on = _one_before(job) if replaced else _last_of(group)
+	job.on_parent_failure = POLICIES[group.on_failure]
+
+
+def _one_before(job) -> str | None:
+	rows = statements.fetch(BEFORE, (job.job_group, job.position))
+	return rows[0].name if rows else None
+
+
+def _last_of(group) -> str | None:
+	"""Who stands last, or for them; None when nobody does any more."""
+	last = group.last_member and successors.latest(group.last_member)
+	return last if last and frappe.db.exists("Background Job", last) else None
+
+
+def _spread(jobs: list) -> None:
+	"""Who joined together without places of their own stands one behind the other."""
+	first = jobs[0].position
+	if all(job.position == first for job in jobs):
+		for number, job in enumerate(jobs):
+			job.position = first + number
+
+
+def _check_free(positions: list[int], group) -> None:
+	inside = [position for position in positions if position <= group.last_position]
+	is_twice = len(set(positions)) < len(positions)
+	if is_twice or (inside and (_is_taken(group.name, inside) or _is_taken_by_others(group.name, inside))):
+		message = _("The place {0} in Job Group {1} is taken.")
+		frappe.throw(message.format((inside or positions)[0], group.name), InvalidJobError)
+
+
+def _is_taken(group: str, positions: list[int]) -> bool:
+	return bool(statements.fetch(TAKEN.format(", ".join(["%s"] * len(positions))), (group, *positions)))
+
+
+def _is_taken_by_others(group: str, positions: list[int]) -> bool:
+	"""By somebody whose commit this transaction may not see."""
+	with database.beside():
+		return _is_taken(group, positions)
