@@ -13,29 +13,29 @@ from dartwing_jobs.engine import bell, database, memberships, statements, states
 from dartwing_jobs.engine.promote import COLUMNS
 
 RUN_ANYWAY = "Run Anyway"
-REPLACEABLE = frozenset({states.FAILED, states.TIMED_OUT})
-WAITING = "where depends_on = %s and status = 'Pending' and run_at is null"
-# parents that have ended, or that a successor stands for
-LEFT_BEHIND = """select child.name, child.depends_on, parent.status as parent_status
-	from `tabBackground Job` child join `tabBackground Job` parent on parent.name = child.depends_on
-	where child.status = 'Pending' and child.run_at is null and child.depends_on {which}
-	and (parent.status in ('Completed', 'Dead Letter', 'Canceled')
-	or (parent.status in ('Failed', 'Timed Out') and exists (
-	select 1 from `tabBackground Job` again where again.retry_of = parent.name))) limit {most}"""
-BEHIND = """select name from `tabBackground Job` force index (idx_job_group)
-	where job_group = %s and position > %s and status = 'Pending' and run_at is null
-	and depends_on is not null and on_parent_failure = 'Cancel' order by position limit {most}"""
+WAITING = "status = 'Pending' and run_at is null"
+# nobody comes back to these: they have ended, or a successor stands for them
+NO_LONGER_ACTIVE = "('Completed', 'Dead Letter', 'Canceled', 'Failed', 'Timed Out')"
+LEFT_BEHIND = f"""select child.depends_on from `tabBackground Job` child
+	join `tabBackground Job` parent on parent.name = child.depends_on
+	where child.status = 'Pending' and child.run_at is null and child.depends_on is not null
+	and parent.status in {NO_LONGER_ACTIVE} limit 100"""
 BATCH = 200
-REPAIRED_AT_ONCE = 100
+# what a child is asked for: how a move goes on, its policy, its group
+OF_CHILD = (*COLUMNS, "on_parent_failure", "depends_on", "job_group", "position")
+BEHIND_MEMBER = f"""force index (idx_job_group) where job_group = %s and position > %s and {WAITING}
+	and depends_on is not null and on_parent_failure = 'Cancel' order by position limit {BATCH}"""
 
 
-def parent_ended(parent: str) -> None:
-	"""In the transaction that ends it: its children may run, or follow their own policy. Most jobs have none,
-	so that is asked first, by the smallest question."""
-	statements.value_later(
-		f"exists (select 1 from `tabBackground Job` {WAITING})",
+def parent_ended(parent: str, parent_status: str) -> None:
+	"""In the transaction that ends a job: its children may run, or follow their own policy.
+
+	Most jobs have none, so that is asked first, by the smallest question.
+	"""
+	statements.fetch_later(
+		f"select 1 as one from `tabBackground Job` where depends_on = %s and {WAITING} limit 1",
 		(parent,),
-		lambda is_any: is_any and _follow_here(parent),
+		lambda found: found and _follow_here(parent, parent_status),
 	)
 
 
@@ -52,50 +52,63 @@ def follow_all(parents: list[str]) -> None:
 
 def follow_left_behind() -> None:
 	"""Repairs what a crash left: between a child's commit and its look at the parent, or half-way down."""
-	found = statements.fetch(LEFT_BEHIND.format(which="is not null", most=REPAIRED_AT_ONCE))
-	follow_all(sorted({row.depends_on for row in found}))
+	follow_all(sorted({row.depends_on for row in statements.fetch(LEFT_BEHIND)}))
 
 
-def _follow_here(parent: str) -> None:
-	"""The children, and no further."""
-	children = _waiting_children([parent])
-	parents = _see_to(children) + ([parent] if len(children) == BATCH else [])
+def _follow_here(parent: str, parent_status: str) -> None:
+	"""The children, and no further: whoever ends a job must not wait for the end of a long line."""
+	children = _children_of({parent: parent_status})
+	parents = [*_see_to(children), *([parent] if len(children) == BATCH else ())]
 	if parents:
 		frappe.db.after_commit.add(lambda: follow_all(parents))
 
 
 @database.own_transaction
 def _follow_some(parents: list[str]) -> list[str]:
-	"""About a batch of those who wait behind these jobs; returns behind whom somebody may still wait."""
+	"""Sees to about a batch of those who wait behind these jobs; returns behind whom some may still wait."""
 	seen_to = 0
 	while parents and seen_to < BATCH:
 		some, parents = parents[:BATCH], parents[BATCH:]
-		children = _waiting_children(some)
+		ended, successors_of_failed = _how_they_ended(some)
+		children = _children_of(ended)
 		behind = _members_behind(children)
-		parents = [*(some if len(children) == BATCH else ()), *parents, *_see_to([*children, *behind])]
+		following = _see_to([*children, *behind])
+		again = some if len(children) == BATCH else []
+		parents = [*again, *parents, *successors_of_failed, *following]
 		seen_to += len(children) + len(behind)
 	return parents
 
 
-def _see_to(children: list) -> list[str]:
-	"""Lets each run, cancels it, or has it wait for a successor; returns whose children are next."""
-	replaced = sorted({child.depends_on for child in children if child.parent_status in REPLACEABLE})
-	ended = [child for child in children if child.parent_status not in REPLACEABLE]
-	canceled = [child for child in ended if _must_not_run(child)]
-	_cancel(canceled)
-	_make_due([child for child in ended if not _must_not_run(child)])
-	return [*(child.name for child in canceled), *map(_hand_over, replaced)]
+def _how_they_ended(parents: list[str]) -> tuple[dict[str, str], list[str]]:
+	"""By name, those that have ended; and who stands for those that were tried again as new jobs."""
+	rows = statements.fetch(
+		f"""select name, status from `tabBackground Job`
+		where name in ({_places(parents)}) and status in {NO_LONGER_ACTIVE}""",
+		parents,
+	)
+	ended = {row.name: row.status for row in rows if row.status in states.TERMINAL}
+	handed_over = [_hand_over(row.name) for row in rows if row.name not in ended]
+	return ended, [successor for successor in handed_over if successor]
 
 
-def _must_not_run(child) -> bool:
-	ended_badly = child.parent_status in (states.DEAD_LETTER, states.CANCELED)
-	return ended_badly and child.on_parent_failure != RUN_ANYWAY
+def _hand_over(failed: str) -> str | None:
+	"""Who waits for a job that has failed waits for the one that stands for it now; None if none does."""
+	successor = successors.latest(failed)
+	if successor == failed:
+		return None
+	statements.execute(
+		f"update `tabBackground Job` set depends_on = %s where depends_on = %s and {WAITING}",
+		(successor, failed),
+	)
+	return successor
 
 
-def _waiting_children(parents: list[str]) -> list:
-	"""Those who wait for jobs that have ended, locked, in the order of their submits; a batch at most."""
-	which = f"in ({', '.join(['%s'] * len(parents))})"
-	return _locked(statements.fetch(LEFT_BEHIND.format(which=which, most=BATCH), parents))
+def _children_of(ended: dict[str, str]) -> list:
+	"""Those who wait for these, in the order of their submits; a batch at most."""
+	if not ended:
+		return []
+	which = f"where depends_on in ({_places(ended)}) and {WAITING} limit {BATCH}"
+	return [frappe._dict(child, parent_status=ended[child.depends_on]) for child in _read(which, list(ended))]
 
 
 def _members_behind(children: list) -> list:
@@ -103,9 +116,17 @@ def _members_behind(children: list) -> list:
 	behind = []
 	for child in children:
 		if child.job_group and _must_not_run(child) and _is_sequential(child.job_group):
-			found = statements.fetch(BEHIND.format(most=BATCH), (child.job_group, child.position))
-			behind += _locked([frappe._dict(row, parent_status=states.CANCELED) for row in found])
+			found = _read(BEHIND_MEMBER, (child.job_group, child.position))
+			behind += [frappe._dict(one, parent_status=states.CANCELED) for one in found]
 	return behind
+
+
+def _read(which: str, values) -> list:
+	columns = f"{statements.packed(OF_CHILD)} as packed, scheduled_for, creation"
+	rows = statements.fetch(f"select {columns} from `tabBackground Job` {which}", values)
+	# the database would sort even where there is nothing to sort
+	rows.sort(key=lambda row: row.creation)
+	return [frappe._dict(statements.unpack(row.packed), scheduled_for=row.scheduled_for) for row in rows]
 
 
 def _is_sequential(group: str) -> bool:
@@ -113,44 +134,44 @@ def _is_sequential(group: str) -> bool:
 	return bool(rows) and rows[0].mode == memberships.SEQUENTIAL
 
 
-def _locked(found: list) -> list:
-	"""Those of them that still wait. By name, in one order: two who lock them wait once."""
-	if not found:
+def _must_not_run(child) -> bool:
+	return child.parent_status != states.COMPLETED and child.on_parent_failure != RUN_ANYWAY
+
+
+def _see_to(children: list) -> list[str]:
+	"""Lets each run, or cancels it; returns the names of those that were canceled."""
+	_make_due([child for child in children if not _must_not_run(child)])
+	canceled = _still_waiting([child for child in children if _must_not_run(child)])
+	if canceled:
+		messages = [f"{child.depends_on} ended as {child.parent_status}" for child in canceled]
+		told = {"messages": messages, "now": clock.now()}
+		transitions.apply_to_all(canceled, states.CANCELED, unique_key=None, **told)
+	return [child.name for child in canceled]
+
+
+def _still_waiting(children: list) -> list:
+	"""Locked. By name: to lock by parent would be to wait for those who are submitting more children."""
+	if not children:
 		return []
-	status_of_parent = {row.name: row.parent_status for row in found}
-	columns = statements.packed((*COLUMNS, "on_parent_failure", "depends_on", "job_group", "position"))
-	rows = statements.fetch(
-		f"""select {columns} as packed, scheduled_for, creation from `tabBackground Job`
-		where name in ({", ".join(["%s"] * len(found))}) and status = 'Pending' and run_at is null
-		order by name for update""",
-		list(status_of_parent),
+	names = [child.name for child in children]
+	locked = statements.fetch(
+		f"select name from `tabBackground Job` where name in ({_places(names)}) and {WAITING} for update",
+		names,
 	)
-	rows.sort(key=lambda row: row.creation)
-	children = [frappe._dict(statements.unpack(row.packed), scheduled_for=row.scheduled_for) for row in rows]
-	return [frappe._dict(child, parent_status=status_of_parent[child.name]) for child in children]
-
-
-def _cancel(children: list) -> None:
-	if children:
-		messages = [f"{child.depends_on} ended as {child.parent_status}" for child in children]
-		details = {"messages": messages, "now": clock.now(), "unique_key": None}
-		transitions.apply_to_all(children, states.CANCELED, **details)
+	found = {row.name for row in locked}
+	return [child for child in children if child.name in found]
 
 
 def _make_due(children: list) -> None:
 	for scheduled_for, some in groupby(children, key=lambda child: child.scheduled_for):
-		alike = list(some)
-		names = ", ".join(["%s"] * len(alike))
+		names = [child.name for child in some]
 		statements.execute(
-			f"update `tabBackground Job` set run_at = %s where name in ({names})",
-			[database.due_moment(scheduled_for), *(child.name for child in alike)],
+			f"update `tabBackground Job` set run_at = %s where name in ({_places(names)}) and {WAITING}",
+			[database.due_moment(scheduled_for), *names],
 		)
 	for job_queue in {child.job_queue for child in children}:
 		bell.ring_after_commit(job_queue)
 
 
-def _hand_over(failed: str) -> str:
-	"""Who waits for a job that has failed waits for the one that stands for it now."""
-	successor = successors.latest(failed)
-	statements.execute(f"update `tabBackground Job` set depends_on = %s {WAITING}", (successor, failed))
-	return successor
+def _places(values) -> str:
+	return ", ".join(["%s"] * len(values))

@@ -30,11 +30,13 @@ MEMBERS = f"""from `tabBackground Job` member where member.job_group = %s
 		where again.retry_of = member.name and again.job_group = member.job_group)
 	or exists (select 1 from `tabBackground Job` again where again.job_group = member.job_group
 		and again.position = member.position and again.position > 0 and again.status = 'Completed')))"""
-# whose last place has ended: only of those is more to be asked
-MAYBE_ENDED = f"""select name from `tabJob Group` open_group where status in ('Queued', 'Running')
-	and last_position > 0 and name >= %s and not exists (select 1 from `tabBackground Job` member
+# whose last place has ended, or that wait although their first member does not: only of those is more asked
+MAYBE_BEHIND = f"""select name, status from `tabJob Group` open_group where status in ('Queued', 'Running')
+	and last_position > 0 and name >= %s and (not exists (select 1 from `tabBackground Job` member
 	where member.job_group = open_group.name and member.position = open_group.last_position
-	and member.status in ({UNFINISHED})) order by name limit {{limit}}"""
+	and member.status in ({UNFINISHED})) or (status = 'Queued' and exists (
+	select 1 from `tabBackground Job` member where member.job_group = open_group.name and member.position = 1
+	and member.status not in ('Pending', 'Queued', '{states.CANCELED}')))) order by name limit {{limit}}"""
 BATCH = 200
 MOST_REMEMBERED = 1000
 _seen: dict[tuple[str, str], int] = {}
@@ -52,10 +54,10 @@ def look(group: str, events: set[str]) -> None:
 
 
 def settle_left_behind() -> None:
-	"""With the sweep: what a process that was killed behind a member's commit has left open."""
-	for group in _maybe_ended():
-		if not has_unfinished(group):
-			restate(group)
+	"""With the sweep: what was left by processes that were killed, or found the group's row taken."""
+	for group in _maybe_behind():
+		if group.status == group_status.QUEUED or not has_unfinished(group.name):
+			restate(group.name)
 
 
 def has_unfinished(group: str) -> bool:
@@ -140,12 +142,12 @@ def _taken(group: str):
 	return rows[0] if rows else None
 
 
-def _maybe_ended() -> list[str]:
+def _maybe_behind() -> list:
 	"""From any of them on: should there be too many for one sweep, each gets its turn."""
-	begin = f"{random.getrandbits(40):010x}"
-	found = [row.name for row in statements.fetch(MAYBE_ENDED.format(limit=BATCH), (begin,))]
-	rest = statements.fetch(MAYBE_ENDED.format(limit=BATCH - len(found)), ("",)) if len(found) < BATCH else []
-	return list(dict.fromkeys([*found, *(row.name for row in rest)]))
+	found = statements.fetch(MAYBE_BEHIND.format(limit=BATCH), (f"{random.getrandbits(40):010x}",))
+	if len(found) < BATCH:
+		found += statements.fetch(MAYBE_BEHIND.format(limit=BATCH), ("",))
+	return list({row.name: row for row in found}.values())
 
 
 def _call_back(group, status: str, members: dict[str, int]) -> dict:

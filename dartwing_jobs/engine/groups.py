@@ -1,6 +1,7 @@
 """Groups: jobs that belong together, made, followed and canceled as one."""
 
 import json
+from datetime import datetime
 from itertools import groupby
 
 import frappe
@@ -106,6 +107,32 @@ def group_to_act_on(name: str):
 	return row
 
 
+def members_of(name: str, after: tuple[int, str] | None, limit: int) -> list:
+	"""The group's jobs in the order of their places, from behind a place and a name on."""
+	which, values = "job_group = %s", [name]
+	if after:
+		which += " and position >= %s and (position > %s or name > %s)"
+		values += [after[0], *after]
+	return statements.fetch(
+		f"select * from `tabBackground Job` where {which} order by position, name limit {int(limit)}", values
+	)
+
+
+def find(filters: dict, visible: str, before: tuple[datetime, str] | None, limit: int) -> list:
+	"""Groups that a condition leaves visible, newest first, from behind a moment and a name on."""
+	given = {name: value for name, value in filters.items() if value}
+	conditions = [visible.replace("%", "%%"), *(f"job_group.{name} = %s" for name in given)]
+	values = list(given.values())
+	if before:
+		conditions.append("(job_group.creation < %s or (job_group.creation = %s and job_group.name < %s))")
+		values += [before[0], *before]
+	return statements.fetch(
+		f"""select job_group.* from `tabJob Group` job_group where {" and ".join(conditions)}
+		order by job_group.creation desc, job_group.name desc limit {int(limit)}""",
+		values,
+	)
+
+
 def _new_group(name: str, organization: str, mode: str, on_failure: str, on_completion) -> Document:
 	user = frappe.session.user
 	if reason := tenancy.reason_not_to_submit(user, organization, None):
@@ -130,7 +157,7 @@ def _members(jobs: list[dict] | dict) -> list[dict]:
 	for job in jobs:
 		if not isinstance(job, dict) or not job.get("job_type"):
 			frappe.throw(_("Each job of a group is an object with a job_type."), InvalidJobError)
-		if given := sorted({"job_group", "position"} & job.keys()):
+		if given := sorted({"job_group", "position", "retry_of"} & job.keys()):
 			frappe.throw(_("A group says itself what {0} is.").format(", ".join(given)), InvalidJobError)
 	return [{"parameters": None, **job, "position": number} for number, job in enumerate(jobs, start=1)]
 

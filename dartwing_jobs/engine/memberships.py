@@ -44,7 +44,6 @@ def take_places(jobs: list) -> list[list]:
 	if first.retry_of and _place_of_retried(first):
 		note(first.job_group, "joined")
 		return [jobs]
-	_spread(jobs)
 	_check_free([job.position for job in jobs], group)
 	if group.mode == SEQUENTIAL:
 		for before, job in pairwise(jobs):
@@ -131,14 +130,6 @@ def _last_of(group) -> str | None:
 	"""Who stands last, or for them; None when nobody does any more."""
 	last = group.last_member and successors.latest(group.last_member)
 	return last if last and frappe.db.exists("Background Job", last) else None
-
-
-def _spread(jobs: list) -> None:
-	"""Who joined together without places of their own stands one behind the other."""
-	first = jobs[0].position
-	if all(job.position == first for job in jobs):
-		for number, job in enumerate(jobs):
-			job.position = first + number
 
 
 def _check_free(positions: list[int], group) -> None:

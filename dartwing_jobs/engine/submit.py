@@ -279,6 +279,8 @@ def _rows(first, stored: list[str | None], each: dict[str, list | None]) -> list
 	if not each.get("idempotency_key"):
 		for job in jobs[1:]:
 			job.idempotency_key = fingerprints.key_of_its_own(job)
+	if first.job_group and not each.get("position"):
+		each = {**each, "position": range(first.position, first.position + len(jobs))}
 	for column, values in each.items():
 		for job, value in zip(jobs, values or (), strict=bool(values)):
 			job[column] = value

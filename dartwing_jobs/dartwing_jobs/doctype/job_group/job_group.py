@@ -64,18 +64,19 @@ class JobGroup(JobsDocument):
 
 	def validate_nothing_is_set_but_by_the_engine(self) -> None:
 		before = self.get_doc_before_save()
-		fields = (*DERIVED, *FIXED) if before else DERIVED
-		expected = before.as_dict() if before else DERIVED
-		for fieldname in fields:
-			if _comparable(self.get(fieldname)) != _comparable(expected.get(fieldname)):
-				message = _(
-					"{0} follows from the group's jobs, or is settled when it is made: it cannot be set."
-				)
-				frappe.throw(message.format(_(self.meta.get_label(fieldname))), FrozenFieldError)
+		for fieldname, value in (before.as_dict() if before else DERIVED).items():
+			if _comparable(fieldname, self.get(fieldname)) == _comparable(fieldname, value):
+				continue
+			label = _(self.meta.get_label(fieldname))
+			if fieldname in DERIVED:
+				message = _("A group's {0} follows from its jobs and cannot be set.")
+				frappe.throw(message.format(label.lower()), FrozenFieldError)
+			if fieldname in FIXED:
+				frappe.throw(_("{0} is settled when a group is made.").format(label), FrozenFieldError)
 
 
-def _comparable(value) -> str:
-	return frappe.as_json(frappe.parse_json(value)) if isinstance(value, dict) else str(value or "")
+def _comparable(fieldname: str, value):
+	return parameters.load(value) if fieldname == "callback_parameters" else str(value or "")
 
 
 def on_doctype_update():
