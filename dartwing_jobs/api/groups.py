@@ -65,10 +65,10 @@ def create(
 	`jobs` are objects with a `job_type`, `parameters` and options of submit; or one such object whose
 	`parameters` are a list. `on_completion` is a job type, or an object with `job_type`, `parameters`, `on`.
 	"""
-	given, callback = frappe.parse_json(jobs), on_completion
+	given, callback = _parsed(jobs), on_completion
 	_check_jobs([given] if isinstance(given, dict) else given)
 	if isinstance(callback, str) and callback.lstrip().startswith("{"):
-		callback = frappe.parse_json(callback)
+		callback = _parsed(callback)
 	options = {"organization": organization, "mode": mode, "on_failure": on_failure}
 	make = database.own_transaction(groups.group)
 	return _shown(make(name, given, on_completion=callback, **options))
@@ -113,6 +113,13 @@ def list_groups(
 	page = rows[:limit]
 	more = f"{page[-1].creation}{BAR}{page[-1].name}" if len(rows) > limit else None
 	return {"groups": [_shown(row) for row in page], "next": more}
+
+
+def _parsed(value):
+	try:
+		return frappe.parse_json(value)
+	except ValueError as error:
+		return frappe.throw(_("This is not valid JSON: {0}.").format(error), InvalidJobError)
 
 
 def _check_jobs(jobs) -> None:

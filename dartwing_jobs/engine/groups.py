@@ -128,8 +128,8 @@ def find(filters: dict, visible: str, before: tuple[datetime, str] | None, limit
 		values += [before[0], *before]
 	return statements.fetch(
 		f"""select job_group.* from `tabJob Group` job_group where {" and ".join(conditions)}
-		order by job_group.creation desc, job_group.name desc limit {int(limit)}""",
-		values,
+		order by job_group.creation desc, job_group.name desc limit %s""",
+		[*values, limit],
 	)
 
 

@@ -27,11 +27,12 @@ def join(job) -> None:
 	"""Gives a job that is about to be written its place in its group; the group is held until the commit."""
 	tenancy.check_same_organization(job, "job_group")
 	group = _held(job.job_group)
+	_check_is_not_being_canceled(group)
 	replaced = _place_of_retried(job)
 	if replaced:
 		job.position = replaced
 	else:
-		_check_open(group)
+		_check_has_not_ended(group)
 		job.position = job.position or group.last_position + 1
 	if group.mode == SEQUENTIAL:
 		_stand_behind(job, group, replaced)
@@ -42,7 +43,7 @@ def take_places(jobs: list) -> list[list]:
 	statements.arrive()  # their names
 	first, group = jobs[0], _held(jobs[0].job_group)
 	if first.retry_of and _place_of_retried(first):
-		note(first.job_group, "joined")
+		_reopen(group, first)
 		return [jobs]
 	_check_free([job.position for job in jobs], group)
 	if group.mode == SEQUENTIAL:
@@ -95,13 +96,28 @@ def _held(name: str):
 	return group
 
 
-def _check_open(group) -> None:
+def _check_has_not_ended(group) -> None:
 	if group.status in ENDED:
 		message = _("Job Group {0} has ended as {1}; no more jobs can join it.")
 		frappe.throw(message.format(group.name, group.status), GroupEnded)
-	if group.cancel_requested_at:
+
+
+def _check_is_not_being_canceled(group) -> None:
+	if group.cancel_requested_at and group.status not in ENDED:
 		message = _("Job Group {0} is being canceled; no more jobs can join it.")
 		frappe.throw(message.format(group.name), GroupEnded)
+
+
+def _reopen(group, stand_in) -> None:
+	"""Somebody takes the place of a member that ended badly: a cancel that is done is no longer asked for."""
+	columns = {}
+	if group.cancel_requested_at:
+		columns |= {"cancel_requested_at": None, "cancel_requested_by": None, "cancel_reason": None}
+	if stand_in.position == group.last_position:
+		columns["last_member"] = stand_in.name
+	if columns:
+		statements.update("Job Group", group.name, columns)
+	note(group.name, "joined")
 
 
 def _place_of_retried(job) -> int | None:

@@ -691,6 +691,30 @@ def test_a_stopped_group_is_taken_up_again_place_by_place(made, queue):
 	assert group_progress(new.name)["total"] == 3
 
 
+def test_a_member_of_a_canceled_group_that_is_retried_is_not_canceled_again(made, queue):
+	new = made("good", "good")
+	cancel_group(new.name)
+	frappe.db.commit()
+	frappe.db.rollback()
+	again = retry(members(new)[0])
+	frappe.db.commit()
+	sweep.sweep()
+	assert (column(new), column(new, "cancel_requested_at")) == ("Queued", None)
+	run_job(again.name)
+	assert (column(new), group_progress(new.name)["counts"]) == ("Partial", {"Completed": 1, "Canceled": 1})
+
+
+def test_who_joins_behind_a_replay_waits_for_the_replay(made, types, queue):
+	new = made("bad", mode="Sequential")
+	drain.drain([queue])
+	mend(members(new)[0])
+	again = replay(members(new)[0])
+	frappe.db.commit()
+	assert join(new, types, job_queue=queue).depends_on == again.name
+	drain.drain([queue])
+	assert column(new) == "Completed"
+
+
 def mend(dead: str) -> None:
 	"""From here on it would succeed."""
 	plant(dead, job_type=make_job_type(handler_method=HANDLERS["good"]).name)
