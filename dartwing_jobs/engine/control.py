@@ -36,7 +36,7 @@ def cancel(job_name: str, reason: str | None = None) -> str:
 		columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
 		if not transitions.move(job, states.CANCELED, actor=user, message=reason, **columns):
 			return cancel(job_name, reason)  # it has just been started or ended: look again
-		dependents.parent_ended(job.name, states.CANCELED)
+		dependents.parent_ended(job, states.CANCELED)
 		return states.CANCELED
 	if job.status == states.RUNNING:
 		return _request_cancel(job, user, reason)

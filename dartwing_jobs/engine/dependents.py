@@ -10,6 +10,7 @@ import frappe
 
 from dartwing_jobs import clock
 from dartwing_jobs.engine import bell, database, memberships, statements, states, successors, transitions
+from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.promote import COLUMNS
 
 RUN_ANYWAY = "Run Anyway"
@@ -27,14 +28,15 @@ BEHIND_MEMBER = f"""force index (idx_job_group) where job_group = %s and positio
 	and depends_on is not null and on_parent_failure = 'Cancel' order by position limit {BATCH}"""
 
 
-def parent_ended(parent: str, parent_status: str) -> None:
+def parent_ended(parent, parent_status: str) -> None:
 	"""In the transaction that ends a job: its children may run, or follow their own policy.
 
-	Most jobs have none, so that is asked first, by the smallest question.
+	Most jobs have none, so that is asked first, by the smallest question. `parent.released` says afterwards
+	whether somebody stands in line because of it.
 	"""
 	statements.fetch_later(
 		f"select 1 as one from `tabBackground Job` where depends_on = %s and {WAITING} limit 1",
-		(parent,),
+		(parent.name,),
 		lambda found: found and _follow_here(parent, parent_status),
 	)
 
@@ -55,10 +57,11 @@ def follow_left_behind() -> None:
 	follow_all(sorted({row.depends_on for row in statements.fetch(LEFT_BEHIND)}))
 
 
-def _follow_here(parent: str, parent_status: str) -> None:
+def _follow_here(parent, parent_status: str) -> None:
 	"""The children, and no further: whoever ends a job must not wait for the end of a long line."""
-	children = _children_of({parent: parent_status})
-	parents = [*_see_to(children), *([parent] if len(children) == BATCH else ())]
+	children = _children_of({parent.name: parent_status})
+	parents = [*_see_to(children), *([parent.name] if len(children) == BATCH else ())]
+	parent.released = any(child.status == states.QUEUED for child in children)
 	if parents:
 		frappe.db.after_commit.add(lambda: follow_all(parents))
 
@@ -163,6 +166,9 @@ def _still_waiting(children: list) -> list:
 
 
 def _make_due(children: list) -> None:
+	if len(children) == 1 and not children[0].scheduled_for:
+		_put_in_line(children[0])
+		return
 	for scheduled_for, some in groupby(children, key=lambda child: child.scheduled_for):
 		names = [child.name for child in some]
 		statements.execute(
@@ -171,6 +177,13 @@ def _make_due(children: list) -> None:
 		)
 	for job_queue in {child.job_queue for child in children}:
 		bell.ring_after_commit(job_queue)
+
+
+def _put_in_line(child) -> None:
+	"""At once: in a long line of jobs each would otherwise wait for a worker to look around."""
+	place = Places(child.job_queue).next(child.organization, child.priority)
+	transitions.apply(child, states.QUEUED, run_at=None, **place)
+	bell.ring_after_commit(child.job_queue)
 
 
 def _places(values) -> str:

@@ -104,7 +104,7 @@ class Drain:
 			self.is_over = self.is_over or attempt.is_poisoned
 			if not following and self.watchdog:
 				self.watchdog.rest()  # what has ended is not to be watched while the next one waits its turn
-			is_room = self.make_room(attempt)
+			is_room = self.make_room(attempt) or attempt.job.released
 			attempt = following or (self.start_alone() if self.must_count or is_room else None)
 		fresh.become("Administrator")
 		if self.watchdog:

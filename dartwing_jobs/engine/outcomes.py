@@ -37,7 +37,7 @@ def completed(attempt, result, now: datetime) -> None:
 	attempt.move(states.COMPLETED, now, **columns)
 	output = {"output": _output(context.output, result), "output_reference": context.output_reference}
 	attempt.end_run(runs.COMPLETED, now, **output)
-	dependents.parent_ended(attempt.job.name, states.COMPLETED)
+	dependents.parent_ended(attempt.job, states.COMPLETED)
 
 
 def failed(attempt, error: BaseException, traceback: str, now: datetime) -> None:
@@ -59,7 +59,7 @@ def canceled(attempt, requested_by: str | None, now: datetime) -> None:
 	columns = {**attempt.last_report(), **attempt.cost(), **ENDED}
 	attempt.move(states.CANCELED, now, actor=requested_by, **columns)
 	attempt.end_run(runs.FAILED, now, error_message="Canceled")
-	dependents.parent_ended(attempt.job.name, states.CANCELED)
+	dependents.parent_ended(attempt.job, states.CANCELED)
 
 
 def snoozed(attempt, seconds: float, now: datetime) -> None:
@@ -108,7 +108,7 @@ def _bury_exhausted(attempt, told: str, error: BaseException, now: datetime) -> 
 
 
 def _follow_up_burial(job) -> None:
-	dependents.parent_ended(job.name, states.DEAD_LETTER)
+	dependents.parent_ended(job, states.DEAD_LETTER)
 	burials.alert_after_commit(job)
 
 

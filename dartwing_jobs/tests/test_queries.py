@@ -11,6 +11,7 @@ from dartwing_jobs.engine import claim, dependents, holds, order, promote, reten
 
 TABLE = "`tabBackground Job`"
 QUEUE, PARENT = "q:crowded", "JOB-PARENT"
+CHILDLESS = frappe._dict(name="JOB-CHILDLESS")
 WAITING, HELD = 100_000, 50_000
 HOLDER = "paused type|held"
 NOW = "2026-06-01 00:00:00"
@@ -66,7 +67,7 @@ QUESTIONS = {
 	"due": (lambda: promote._due(QUEUE, MOMENT), {"idx_due"}),
 	"expired leases": (sweep.expired_leases, {"idx_lease"}),
 	"next duty": (lambda: sweep.next_duty([QUEUE]), {"idx_lease", "idx_due"}),
-	"children": (lambda: dependents.parent_ended(PARENT, "Completed"), {"idx_depends_on"}),
+	"children": (lambda: dependents.parent_ended(frappe._dict(name=PARENT), "Completed"), {"idx_depends_on"}),
 	"old jobs": (lambda: old_jobs("crowded"), {"idx_job_type_status"}),
 	"what holds somebody": (lambda: list(holds._keys(QUEUE)), {"idx_held"}),
 	"whom to put back": (lambda: holds._put_back(HOLDER, QUEUE, 50), {"idx_held"}),
@@ -75,7 +76,7 @@ QUESTIONS = {
 IN_VAIN = {
 	"claim": (lambda: claim.Turns(["q:empty"]).take_next(), {"idx_line"}),
 	"due": (lambda: promote._due(QUEUE, datetime(2020, 1, 1)), {"idx_due"}),
-	"children": (lambda: dependents.parent_ended("JOB-CHILDLESS", "Completed"), {"idx_depends_on"}),
+	"children": (lambda: dependents.parent_ended(CHILDLESS, "Completed"), {"idx_depends_on"}),
 	"whom to put back": (lambda: holds._put_back("nobody", QUEUE, 50), {"idx_held"}),
 	"old jobs": (lambda: old_jobs("held"), {"idx_job_type_status"}),
 }
