@@ -4,6 +4,7 @@ No member waits for the group's row: it is taken only by those who find it free,
 """
 
 import random
+import time
 
 import frappe
 
@@ -38,8 +39,12 @@ MAYBE_BEHIND = f"""select name, status from `tabJob Group` open_group where stat
 	select 1 from `tabBackground Job` member where member.job_group = open_group.name and member.position = 1
 	and member.status not in ('Pending', 'Queued', '{states.CANCELED}')))) order by name limit {{limit}}"""
 BATCH = 200
+# a group that has begun is not asked again for so long whether it knows
+REMEMBER_SECONDS = 1
 MOST_REMEMBERED = 1000
+# by site and group: the place where somebody was last found unfinished; when it was last found Running
 _seen: dict[tuple[str, str], int] = {}
+_begun: dict[tuple[str, str], float] = {}
 
 
 def look(group: str, events: set[str]) -> None:
@@ -68,9 +73,7 @@ def has_unfinished(group: str) -> bool:
 	if not found and begin:
 		found = statements.fetch(FIRST_UNFINISHED, (group, 0))
 	if found:
-		if len(_seen) >= MOST_REMEMBERED:
-			_seen.pop(next(iter(_seen)), None)
-		_seen[key] = found[0].position
+		_remember(_seen, key, found[0].position)
 	return bool(found)
 
 
@@ -95,6 +98,7 @@ def status_of(group, members: dict[str, int]) -> str:
 @database.own_transaction
 def restate(group: str) -> None:
 	"""Writes down what its members make of a group; whoever writes that it has ended, calls back."""
+	_begun.pop((frappe.local.site, group), None)
 	row = _taken(group)
 	if row is None:
 		return
@@ -110,23 +114,40 @@ def restate(group: str) -> None:
 
 
 def _look(group: str, events: set[str]) -> None:
-	found = statements.fetch("select status from `tabJob Group` where name = %s", (group,))
-	if not found:
-		return
-	stored = found[0].status
 	if "started" in events:
-		# who has just been started here is not at its end yet
-		if stored != group_status.RUNNING:
-			_begin(group, stored)
+		_begin_if_new(group)  # who has just been started here has yet to end
 	elif "joined" in events or not has_unfinished(group):
 		restate(group)
-	elif "canceled" in events and stored == group_status.RUNNING:
+	elif "canceled" in events and _stored(group) == group_status.RUNNING:
 		_restate_if_nobody_has_run(group)
 
 
 def _restate_if_nobody_has_run(group: str) -> None:
 	if not statements.fetch(WORKED_ON, (group,)):
 		restate(group)
+
+
+def _begin_if_new(group: str) -> None:
+	key = frappe.local.site, group
+	if key in _begun and time.monotonic() - _begun[key] < REMEMBER_SECONDS:
+		return
+	stored = _stored(group)
+	if stored == group_status.RUNNING:
+		_remember(_begun, key, time.monotonic())
+	elif stored:
+		_begin(group, stored)
+
+
+def _stored(group: str) -> str | None:
+	found = statements.fetch("select status from `tabJob Group` where name = %s", (group,))
+	return found[0].status if found else None
+
+
+def _remember(memory: dict, key: tuple[str, str], value: float) -> None:
+	memory.pop(key, None)  # the latest stands last
+	if len(memory) >= MOST_REMEMBERED:
+		del memory[next(iter(memory))]
+	memory[key] = value
 
 
 @database.own_transaction
