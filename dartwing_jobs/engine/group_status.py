@@ -7,7 +7,6 @@ from dartwing_jobs.engine import states
 
 QUEUED, RUNNING, COMPLETED, PARTIAL, CANCELED = "Queued", "Running", "Completed", "Partial", "Canceled"
 ENDED = frozenset({COMPLETED, PARTIAL, CANCELED})
-OPEN = frozenset({QUEUED, RUNNING})
 # nobody has worked on these
 UNTOUCHED = states.WAITING | {states.CANCELED}
 

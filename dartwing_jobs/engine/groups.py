@@ -9,6 +9,7 @@ from frappe import _
 from frappe.model.document import Document
 
 from dartwing_jobs import clock, tenancy
+from dartwing_jobs.document import checked
 from dartwing_jobs.engine import (
 	control,
 	database,
@@ -88,6 +89,7 @@ def cancel_group(name: str, reason: str | None = None) -> None:
 	row, user = group_to_act_on(name), frappe.session.user
 	if row.status in statuses.ENDED:
 		frappe.throw(_("Job Group {0} has ended as {1}.").format(name, row.status), GroupEnded)
+	reason = checked(reason, frappe.get_meta(DOCTYPE).get_field("cancel_reason"), "reason")
 	asked = {"cancel_requested_at": clock.now(), "cancel_requested_by": user, "cancel_reason": reason}
 	statements.update(DOCTYPE, name, asked)
 	frappe.db.after_commit.add(lambda: _cancel_members(name, user, reason))

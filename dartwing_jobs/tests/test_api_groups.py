@@ -155,6 +155,12 @@ def test_lists_go_on_where_a_page_ended(world, browsers, job_type):
 	assert len(seen) == len(set(seen))
 
 
+def test_a_reason_that_cannot_be_stored_is_refused(browsers, mine):
+	answer = browsers["user_a"].call(f"{API}.cancel", group=mine, reason="enough\x00")
+	assert answer.status_code == 417 and "NUL" in answer.text
+	assert frappe.db.get_value("Job Group", mine, "status") == "Queued"
+
+
 def test_an_admin_cancels_what_others_of_the_organization_made(browsers, mine):
 	answer = browsers["admin_a"].call(f"{API}.cancel", group=mine)
 	assert answer.json["message"]["status"] == "Canceled"
