@@ -23,6 +23,7 @@ from dartwing_jobs import (
 from dartwing_jobs.engine import database, drain, group_ends, retention, statements, sweep
 from dartwing_jobs.errors import DuplicateJob, FrozenFieldError, GroupEnded, InvalidJobError
 from dartwing_jobs.testing import fall_due, run_job, start_job
+from dartwing_jobs.tests import workers
 from dartwing_jobs.tests.processes import beside, in_other_processes
 from dartwing_jobs.tests.world import (
 	REPEATABLE,
@@ -504,6 +505,28 @@ def run_each(job_names: list[str]) -> None:
 		started = start_job(name)
 		BARRIER.wait(10)
 		attempt.run(started, lambda: None)
+
+
+@pytest.fixture
+def crew():
+	crew = workers.Crew()
+	yield crew
+	crew.of(0)
+
+
+def test_two_workers_share_a_group_and_a_line_and_call_back_once_each(world, types, callback, crew):
+	crew.of(2)
+	queue = workers.make_queue()
+	many = {"job_type": types["good"], "job_queue": queue, "parameters": [{}] * 40}
+	made = [
+		group(mode, many, organization=world.a, mode=mode, on_completion=callback)
+		for mode in ("Parallel", "Sequential")
+	]
+	frappe.db.commit()
+	workers.wait_until(lambda: all(column(new) == "Completed" for new in made), 30)
+	assert [set(statuses(new)) for new in made] == [{"Completed"}] * 2
+	assert sorted(told["group"] for told in callbacks(callback)) == sorted(new.name for new in made)
+	workers.retire_queue(queue)
 
 
 def test_a_sweep_settles_a_group_whose_last_worker_died_behind_its_commit(made, callback):
