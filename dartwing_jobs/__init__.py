@@ -4,15 +4,21 @@ from importlib import import_module
 
 __version__ = "0.1.0"
 
-# what apps import from here; loaded when asked for, because Frappe imports this package for its hooks
+# what apps import from here, and where it is (behind a colon: by which name); loaded when asked for, because
+# Frappe imports this package for its hooks
 PUBLIC = {
 	"submit": "engine.submit",
 	"submit_many": "engine.submit",
 	"schedule": "engine.recurring",
+	"pause_schedule": "engine.schedules:pause",
+	"resume_schedule": "engine.schedules:resume",
+	"trigger_schedule": "engine.schedules:trigger",
+	"upcoming_fires": "engine.schedules:upcoming",
 	"submit_from_template": "engine.templates",
 	"cancel": "engine.control",
 	"retry": "engine.control",
 	"run_now": "engine.control",
+	"chain": "engine.successors",
 	"replay": "engine.dead_letters",
 	"replay_many": "engine.dead_letters",
 	"discard": "engine.dead_letters",
@@ -38,4 +44,5 @@ PUBLIC = {
 def __getattr__(name: str):
 	if name not in PUBLIC:
 		raise AttributeError(f"dartwing_jobs has no {name}")
-	return getattr(import_module(f"dartwing_jobs.{PUBLIC[name]}"), name)
+	module, _colon, attribute = PUBLIC[name].partition(":")
+	return getattr(import_module(f"dartwing_jobs.{module}"), attribute or name)

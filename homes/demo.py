@@ -77,9 +77,27 @@ def _submit_jobs(people: dict[str, str]) -> dict[str, str]:
 		dartwing_jobs.cancel(
 			submit("demo_steps", "Canceled", {"steps": 9}, scheduled_for="2099-01-01 00:00:00")
 		)
+		expected.update(_submit_group(organization))
 	frappe.set_user("Administrator")
+	expected.update({_fire_schedule(organization): "Completed" for organization in people})
 	frappe.db.commit()
 	return expected
+
+
+def _submit_group(organization: str) -> dict[str, str]:
+	"""Three jobs, one after the other."""
+	line = {"job_type": "demo_steps", "parameters": [{"steps": steps, "seconds": 0.1} for steps in (4, 3, 2)]}
+	made = dartwing_jobs.group("One after the other", line, organization=organization, mode="Sequential")
+	return dict.fromkeys(
+		frappe.get_all("Background Job", {"job_group": made.name}, pluck="name"), "Completed"
+	)
+
+
+def _fire_schedule(organization: str) -> str:
+	"""A job that comes every night, forced to come now."""
+	options = {"job_type": "demo_steps", "parameters": {"steps": 3}, "time_zone": "Europe/Paris"}
+	made = dartwing_jobs.schedule("Every night", "0 3 * * *", organization=organization, **options)
+	return dartwing_jobs.trigger_schedule(made.name)
 
 
 def _watch(expected: dict[str, str]) -> bool:

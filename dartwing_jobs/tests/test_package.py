@@ -171,3 +171,10 @@ def test_there_is_no_dumping_ground():
 	assert not [
 		path for path in PACKAGE.rglob("*.py") if path.stem in ("utils", "helpers", "common", "manager")
 	]
+
+
+def test_everything_that_apps_import_is_there():
+	for name in dartwing_jobs.PUBLIC:
+		assert callable(getattr(dartwing_jobs, name)), name
+	with pytest.raises(AttributeError, match="has no submitt"):
+		dartwing_jobs.submitt  # noqa: B018
