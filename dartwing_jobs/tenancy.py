@@ -182,17 +182,26 @@ def _signs_of_life(_site: str) -> tuple[str, ...]:
 
 
 def check_same_organization(doc, fieldname: str) -> None:
-	"""Raises when a link leads into another organization, in the words for a link that leads nowhere."""
+	"""Raises when a link leads into another organization, in the words for a link that leads nowhere.
+
+	Perhaps later (`statements.in_one_go`).
+	"""
 	name = doc.get(fieldname)
 	if not name:
 		return
 	field = frappe.get_meta(doc.doctype).get_field(fieldname)
-	rows = statements.fetch(f"select organization from `tab{field.options}` where name = %s", (str(name),))
-	row = rows[0] if rows else None
-	is_shared = row and not row.organization and field.options in SHARED_DOCTYPES
-	if is_shared or (row and row.organization == doc.organization):
-		return
-	frappe.throw(_("Could not find {0}").format(f"{_(field.label)}: {name}"), frappe.LinkValidationError)
+	statements.value_later(
+		f"(select coalesce(organization, '') from `tab{field.options}` where name = %s)",
+		(str(name),),
+		lambda organization: _check_leads_home(doc, field, organization),
+	)
+
+
+def _check_leads_home(doc, field, organization: str | None) -> None:
+	is_shared = organization == "" and field.options in SHARED_DOCTYPES
+	if not is_shared and (not organization or organization != doc.organization):
+		link = f"{_(field.label)}: {doc.get(field.fieldname)}"
+		frappe.throw(_("Could not find {0}").format(link), frappe.LinkValidationError)
 
 
 def _enabled_users(role: str, organization: str | None = None) -> list[str]:

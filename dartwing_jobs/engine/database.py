@@ -29,7 +29,7 @@ TRIES = 5
 
 def utc_now() -> datetime:
 	"""The database's clock, naive UTC: the one clock that all workers share."""
-	return statements.fetch("select utc_timestamp(6) as utc")[0].utc
+	return statements.value("utc_timestamp(6)")
 
 
 def due_moment(site_time: datetime | str | None) -> datetime:

@@ -21,8 +21,11 @@ def make_all(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 	alike: dict[tuple, list[Fire]] = {}
 	for fire in fired:
 		alike.setdefault(_kind(fire, grounds, now), []).append(fire)
-	for some in alike.values():
-		_make_or_tell_each(some, grounds)
+	if refusal_of(lambda: [_make_together(some, grounds) for some in alike.values()]):
+		for fire in fired:
+			fire.job = None  # it was taken back with the others
+		for some in alike.values():
+			_make_or_tell_each(some, grounds)
 
 
 def _make_or_tell_each(some: list[Fire], grounds: Grounds) -> None:

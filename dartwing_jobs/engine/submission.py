@@ -108,7 +108,8 @@ def _is_default(job, fieldname: str) -> bool:
 
 
 def _check_template(job) -> None:
-	"""What a job says of its template is to be true; that it is for this organization was checked before."""
+	"""What a job says of its template is to be true."""
+	statements.arrive()  # whether it is for this organization
 	fields = ["template_name", "status", "job_type"]
 	row = frappe.db.get_value("Job Template", job.job_template, fields, as_dict=True)
 	if row.status != "Active":

@@ -288,9 +288,12 @@ def test_parameters_that_do_not_fit_fail_only_their_own_fire(world):
 	job_type = make_job_type(parameters_schema={"properties": {"n": {"type": "integer"}}})
 	template = make_template(world.a, job_type=job_type.name)
 	made = [make_schedule(world.a, template=template, param_overrides={"n": n}) for n in (1, "two", 3)]
+	made.append(make_schedule(world.b))  # of another kind, submitted beside them
 	tick()
-	assert [fires_of(one.name)[0][1] for one in made] == ["Fired", "Failed", "Fired"]
-	assert "two" in lines_of(made[1].name)[0].message
+	assert [fires_of(one.name)[0][1] for one in made] == ["Fired", "Failed", "Fired", "Fired"]
+	(failed,) = lines_of(made[1].name)
+	assert "two" in failed.message and not failed.background_job
+	assert [len(jobs_of(one.name)) for one in made] == [1, 0, 1, 1]
 
 
 def test_a_full_queue_fails_the_fires_that_have_no_place(world):
