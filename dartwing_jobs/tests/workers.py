@@ -115,7 +115,7 @@ def wait_until(condition: Callable, seconds: float = 60, sweeping: bool = True, 
 
 
 def _last_words() -> str:
-	OUTPUT.seek(max(0, OUTPUT.seek(0, os.SEEK_END) - 1500))
+	OUTPUT.seek(max(0, OUTPUT.seek(0, os.SEEK_END) - 6000))
 	return OUTPUT.read().decode(errors="replace")
 
 
