@@ -67,6 +67,8 @@ def submit(
 	project_id: str | None = None,
 	correlation_id: str | None = None,
 	traceparent: str | None = None,
+	job_group: str | None = None,
+	position: int | None = None,
 ) -> dict:
 	"""Submits a job and answers with it, or with the one that was submitted before it (`duplicate`)."""
 	options = {
@@ -82,6 +84,8 @@ def submit(
 		"project_id": project_id,
 		"correlation_id": correlation_id,
 		"traceparent": traceparent,
+		"job_group": job_group,
+		"position": position,
 	}
 	given = (job_type, parameters, organization, options)
 	return submitted(submit_in_own_transaction(engine_submit.submit, *given))

@@ -104,6 +104,7 @@ def lock_row(doctype: str, name: str, seconds: int) -> bool:
 	Who waits longer than this for another transaction gives up, with a conflict.
 	"""
 	statement = f"select name from `tab{doctype}` where name = %s for update"
+	statements.arrive()  # MariaDB takes no such wait beside other statements
 	if frappe.db.db_type == "mariadb":
 		return bool(statements.fetch(f"{statement} wait {int(seconds)}", (name,)))
 	(before,) = statements.fetch(
@@ -122,12 +123,33 @@ def wait_at_most(seconds: int) -> None:
 	statements.execute(f"set session {setting} = {int(seconds)}{unit}")
 
 
+def see_what_is_committed() -> None:
+	"""For a transaction that has only read: its next read begins a new snapshot."""
+	if frappe.db.db_type == "mariadb":
+		statements.execute("commit")
+
+
 def rollback() -> None:
 	"""Throws away what was not committed, also when the connection itself is gone."""
+	# a commit that failed has dropped what was to be done after a rollback
+	frappe.local.dartwing_groups = frappe.local.dartwing_places = None
 	try:
 		frappe.db.rollback()
 	except Exception:
 		reconnect()
+
+
+def waiting_for_commit() -> list[Callable]:
+	"""What is still to be done after a commit: Frappe forgets all of it when anything is rolled back."""
+	return list(frappe.db.after_commit._functions)
+
+
+def rollback_all_but(earlier: list[Callable]) -> None:
+	"""As `rollback`, for work that is done after a commit: what waits behind it must not be lost with it."""
+	left = [callback for callback in waiting_for_commit() if callback in earlier]
+	rollback()
+	for callback in left:
+		frappe.db.after_commit.add(callback)
 
 
 def is_conflict(error: Exception) -> bool:
@@ -170,6 +192,7 @@ def own_transaction(function: Callable) -> Callable:
 
 	@wraps(function)
 	def run(*args, **kwargs):
+		earlier = waiting_for_commit()
 		for number in range(1, TRIES + 1):
 			try:
 				result = function(*args, **kwargs)
@@ -177,7 +200,7 @@ def own_transaction(function: Callable) -> Callable:
 				return result
 			except Exception as error:
 				lost = is_lost_connection(error)
-				rollback()
+				rollback_all_but(earlier)
 				if number == TRIES or not (lost or is_conflict(error)):
 					raise
 				time.sleep(random.random() * 0.02 * number)

@@ -121,7 +121,8 @@ def _members_behind(children: list) -> list:
 		if child.job_group and _must_not_run(child) and _is_sequential(child.job_group):
 			found = _read(BEHIND_MEMBER, (child.job_group, child.position))
 			behind += [frappe._dict(one, parent_status=states.CANCELED) for one in found]
-	return behind
+	seen = {child.name for child in children}
+	return [one for one in {one.name: one for one in behind}.values() if one.name not in seen]
 
 
 def _read(which: str, values) -> list:
@@ -143,13 +144,31 @@ def _must_not_run(child) -> bool:
 
 def _see_to(children: list) -> list[str]:
 	"""Lets each run, or cancels it; returns the names of those that were canceled."""
-	_make_due([child for child in children if not _must_not_run(child)])
+	_make_due([child for child in children if not (_must_not_run(child) or _moves_up(child))])
 	canceled = _still_waiting([child for child in children if _must_not_run(child)])
 	if canceled:
 		messages = [f"{child.depends_on} ended as {child.parent_status}" for child in canceled]
 		told = {"messages": messages, "now": clock.now()}
 		transitions.apply_to_all(canceled, states.CANCELED, unique_key=None, **told)
 	return [child.name for child in canceled]
+
+
+def _moves_up(child) -> bool:
+	"""Behind a member that was canceled while it waited: waits for whoever that one waited for."""
+	if child.parent_status != states.CANCELED or not child.job_group:
+		return False
+	rows = statements.fetch(
+		"""select one_before.name from `tabBackground Job` canceled
+		join `tabBackground Job` one_before on one_before.name = canceled.depends_on
+		where canceled.name = %s and one_before.status not in ('Completed', 'Dead Letter', 'Canceled')""",
+		(child.depends_on,),
+	)
+	if not rows or not _is_sequential(child.job_group):
+		return False
+	before = rows[0].name
+	statements.update("Background Job", child.name, {"depends_on": before}, {"status": states.PENDING})
+	frappe.db.after_commit.add(lambda: follow(before))
+	return True
 
 
 def _still_waiting(children: list) -> list:

@@ -89,7 +89,13 @@ def counts(group: str) -> tuple[dict[str, int], float]:
 
 
 def status_of(group, members: dict[str, int]) -> str:
-	"""What its members make of it; one that was canceled before it had any has ended, too."""
+	"""What its members make of it; one that was canceled before it had any has ended, too.
+
+	One that has ended stays as it is when some of its members have been deleted.
+	"""
+	are_all_there = sum(members.values()) >= group.last_position
+	if group.status in group_status.ENDED and not are_all_there and not states.ACTIVE & members.keys():
+		return group.status
 	if not members and group.cancel_requested_at:
 		return group_status.CANCELED
 	return group_status.derived(members)
@@ -99,6 +105,7 @@ def status_of(group, members: dict[str, int]) -> str:
 def restate(group: str) -> None:
 	"""Writes down what its members make of a group; whoever writes that it has ended, calls back."""
 	_begun.pop((frappe.local.site, group), None)
+	database.see_what_is_committed()  # somebody may have joined since this transaction looked first
 	row = _taken(group)
 	if row is None:
 		return

@@ -33,8 +33,9 @@ ANY_END = "Any End"
 BATCH = 200
 # a member that is being started by a worker is left alone so often, and then left to the sweep
 TRIES = 20
+# from the back: nobody waits behind one that was just canceled
 WAITING = f"""select name from `tabBackground Job` where job_group = %s and status in ('Pending', 'Queued')
-	order by position limit {BATCH}"""
+	order by position desc limit {BATCH}"""
 RUNNING = f"""select name from `tabBackground Job` where job_group = %s and status = 'Running'
 	and cancel_requested_at is null order by position limit {BATCH}"""
 CANCELING = """select name, cancel_requested_by, cancel_reason from `tabJob Group`

@@ -8,7 +8,7 @@ import time
 
 import frappe
 
-from dartwing_jobs.engine import sanitize
+from dartwing_jobs.engine import database, sanitize
 
 EVENTS = ("on_update", "on_change")
 # what Frappe itself hooks to all documents is about saving forms, and every site has it
@@ -64,13 +64,14 @@ def _table_listens(doctype: str) -> bool:
 
 def _tell(job_name: str, from_status: str | None, to_status: str) -> None:
 	"""In a transaction of its own: a listener that fails takes nothing back; the Error Log tells."""
+	earlier = database.waiting_for_commit()
 	try:
 		job = frappe.get_doc("Background Job", job_name)
 		job.status = to_status  # it may have moved on in the same transaction: each move is told as it was
 		_run_events(job, from_status)
 		frappe.db.commit()  # nosemgrep: what listeners wrote; the move itself was committed before
 	except Exception:
-		frappe.db.rollback()
+		database.rollback_all_but(earlier)
 		said = sanitize.text(frappe.get_traceback())
 		frappe.log_error(title=f"A listener to {job_name} failed", message=said)
 		frappe.db.commit()  # nosemgrep: the error's record

@@ -32,6 +32,7 @@ def join(job) -> None:
 	if replaced:
 		job.position = replaced
 	else:
+		_check_may_join(job, group)
 		_check_has_not_ended(group)
 		job.position = job.position or group.last_position + 1
 	if group.mode == SEQUENTIAL:
@@ -89,11 +90,17 @@ def _held(name: str):
 	"""The group as it is now, locked: of two who join at once, one waits for its place."""
 	database.lock_row("Job Group", name, WAIT_SECONDS)
 	(group,) = statements.fetch(
-		"""select name, mode, on_failure, status, last_position, last_member, cancel_requested_at
+		"""select name, owner, organization, mode, on_failure,
+		status, last_position, last_member, cancel_requested_at
 		from `tabJob Group` where name = %s for update""",
 		(name,),
 	)
 	return group
+
+
+def _check_may_join(job, group) -> None:
+	if not tenancy.may_act_on_group(group, frappe.session.user):
+		frappe.throw(_("Could not find {0}").format(f"Job Group: {group.name}"), frappe.LinkValidationError)
 
 
 def _check_has_not_ended(group) -> None:

@@ -105,6 +105,7 @@ def _delete_batch(job_type: str, status: str, before: datetime, after) -> tuple[
 	names -= _needed_by_unfinished(names)
 	if status in REPLACEABLE:
 		names &= _replaced(names)
+	names -= _after_failures(names)
 	if names:
 		_delete(sorted(names))
 		_delete_empty_groups({job.job_group for job in seen if job.name in names and job.job_group})
@@ -131,7 +132,22 @@ def _delete_empty_groups(groups: set[str]) -> None:
 
 def _needed_by_unfinished(names: set[str]) -> set[str]:
 	"""Jobs that a job which has not ended yet waits for, or is the retry of."""
-	return _referred_to(names, "depends_on", states.ACTIVE) | _referred_to(names, "retry_of", states.ACTIVE)
+	return _referred_to(names, "depends_on", states.ACTIVE) | _referred_to(
+		names, "retry_of", states.ACTIVE - REPLACEABLE
+	)
+
+
+def _after_failures(names: set[str]) -> set[str]:
+	"""Whose failed predecessor is still there: without them it would look as if it were to be tried again."""
+	if not names:
+		return set()
+	rows = statements.fetch(
+		f"""select job.name, failed.name as before_it from `tabBackground Job` job
+		join `tabBackground Job` failed on failed.name = job.retry_of
+		where job.name in ({", ".join(["%s"] * len(names))}) and failed.status in ('Failed', 'Timed Out')""",
+		sorted(names),
+	)
+	return {row.name for row in rows if row.before_it not in names}
 
 
 def _replaced(names: set[str]) -> set[str]:

@@ -57,6 +57,9 @@ OWN = {
 	"lease_expires_at": None,
 	"cost_cents": 0,
 }
+SUCCESSOR = """select successor.name from `tabBackground Job` successor
+	join `tabBackground Job` failed on failed.name = successor.retry_of
+	where successor.retry_of = %s and failed.status in ('Failed', 'Timed Out')"""
 
 
 def take_over(job, due: datetime, now: datetime) -> str:
@@ -99,12 +102,7 @@ def latest(job_name: str) -> str:
 	What somebody retried by hand was dead or canceled: its retry is another job, not a link of the chain.
 	"""
 	seen = [job_name]
-	while following := statements.fetch(
-		"""select successor.name from `tabBackground Job` successor
-		join `tabBackground Job` failed on failed.name = successor.retry_of
-		where successor.retry_of = %s and failed.status in ('Failed', 'Timed Out')""",
-		(seen[-1],),
-	):
+	while (following := statements.fetch(SUCCESSOR, (seen[-1],))) and following[0].name not in seen:
 		seen.append(following[0].name)
 	return seen[-1]
 

@@ -29,3 +29,11 @@ def die_after_the_commit(parameters: dict, context) -> None:
 @job_handler
 def stop_when_asked(parameters: dict, context) -> None:
 	context.checkpoint()
+
+
+@job_handler
+def refuse_the_commit(parameters: dict, context) -> None:
+	def refuse() -> None:
+		raise frappe.ValidationError("refused at the commit")
+
+	frappe.db.before_commit.add(refuse)

@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import time
+from datetime import timedelta
 from itertools import pairwise
 
 import frappe
@@ -12,6 +13,7 @@ import pytest
 from dartwing_jobs import (
 	cancel,
 	cancel_group,
+	clock,
 	group,
 	group_progress,
 	group_status,
@@ -20,7 +22,16 @@ from dartwing_jobs import (
 	submit,
 	submit_many,
 )
-from dartwing_jobs.engine import database, drain, group_ends, retention, statements, sweep
+from dartwing_jobs.engine import (
+	database,
+	dependents,
+	drain,
+	group_ends,
+	listeners,
+	retention,
+	statements,
+	sweep,
+)
 from dartwing_jobs.errors import DuplicateJob, FrozenFieldError, GroupEnded, InvalidJobError
 from dartwing_jobs.testing import fall_due, run_job, start_job
 from dartwing_jobs.tests import workers
@@ -44,6 +55,8 @@ HANDLERS = {
 	"deadly": "dartwing_jobs.tests.grouping.die_after_the_commit",
 }
 CALLBACK = "dartwing_jobs.tests.grouping.work"
+# how two members end, and after how many days they are deleted
+END_OF = (("bad", 1), ("good", 365))
 BARRIER = multiprocessing.get_context("fork").Barrier(2)
 
 
@@ -868,3 +881,127 @@ def test_a_group_goes_with_its_jobs_and_leaves_its_callback(made, queue, callbac
 	retention.delete_expired_jobs(frappe.utils.now_datetime())
 	frappe.db.rollback()
 	assert (frappe.db.exists("Job Group", new.name), stored_status(called)) == (None, "Completed")
+
+
+def test_who_stands_behind_a_canceled_member_waits_for_the_one_before_it(made):
+	"""With Continue: an end before its turn must not let two run side by side."""
+	new = made("good", "good", "good", mode="Sequential", on_failure="Continue")
+	first, second, third = members(new)
+	start_job(first)
+	frappe.db.commit()
+	cancel(second)
+	frappe.db.commit()
+	assert statuses(new) == ["Running", "Canceled", "Pending"]
+	assert frappe.db.get_value("Background Job", third, "depends_on") == first
+
+
+def test_cancel_of_a_long_line_lets_nobody_start(made):
+	new = made(*["good"] * 203, mode="Sequential", on_failure="Continue")
+	names = members(new)
+	start_job(names[0])
+	frappe.db.commit()
+	cancel_group(new.name)
+	frappe.db.commit()
+	assert all("job.enqueued" not in [event for *_, event in story(name)] for name in names[1:])
+	assert set(statuses(new)[1:]) == {"Canceled"}
+
+
+def test_two_who_stand_in_for_one_are_told_of_once_behind_them(made, queue):
+	new = made("good", "bad", "good", "good", "good", mode="Sequential")
+	drain.drain([queue])
+	_first, dead, third, fourth, last = members(new)
+	again = [replay(dead).name]
+	for name in (third, fourth, fourth, last):
+		frappe.db.commit()
+		again.append(retry(name).name)
+	frappe.db.commit()
+	drain.drain([queue])
+	assert len(story(again[-1])) == 2
+
+
+def test_only_who_sees_a_group_joins_it(world, types, queue):
+	one, other = (make_user(name, ["Dartwing User"], [world.a]) for name in ("one", "other"))
+	frappe.db.commit()
+	frappe.set_user(one)
+	new = group("mine", [{"job_type": types["good"], "job_queue": queue}], organization=world.a)
+	frappe.db.commit()
+	frappe.set_user(other)
+	with pytest.raises(frappe.LinkValidationError, match="Could not find"):
+		submit(types["good"], None, world.a, job_group=new.name, job_queue=queue)
+	frappe.set_user(one)
+	assert submit(types["good"], None, world.a, job_group=new.name, job_queue=queue).position == 2
+
+
+def test_a_group_keeps_its_end_when_some_members_are_deleted(world, queue):
+	kinds = [make_job_type(handler_method=HANDLERS[kind], retention_days=days).name for kind, days in END_OF]
+	jobs = [{"job_type": kind, "job_queue": queue} for kind in kinds]
+	new = group("g", jobs, organization=world.a)
+	frappe.db.commit()
+	drain.drain([queue])
+	for name in members(new):
+		plant(name, modified=clock.now() - timedelta(days=2))
+	frappe.db.commit()
+	retention.delete_expired_jobs(clock.now())
+	assert (statuses(new), group_status(new.name)) == (["Completed"], "Partial")
+
+
+def test_who_joins_while_a_group_is_settled_is_counted(made, types, queue, callback, monkeypatch):
+	"""In a web request: its snapshot may be older than somebody's joining."""
+	new = made("good", on_completion=callback)
+	real = group_ends.has_unfinished
+
+	def looks_long(name: str) -> bool:
+		found = real(name)
+		monkeypatch.setattr(group_ends, "has_unfinished", real)
+		in_other_processes(joins, (new.name, new.organization, types["good"], queue))
+		return found
+
+	monkeypatch.setattr(group_ends, "has_unfinished", looks_long)
+	cancel(members(new)[0])
+	frappe.db.commit()
+	assert callbacks(callback) == [] and column(new) == "Queued"
+
+
+def joins(name: str, organization: str, job_type: str, queue: str) -> None:
+	submit(job_type, None, organization, job_group=name, job_queue=queue)
+	frappe.db.commit()
+
+
+def test_a_conflict_behind_a_commit_takes_nothing_else_away(made, types, queue, world, monkeypatch):
+	"""Frappe forgets what is to be done after a commit when anything is rolled back meanwhile."""
+	new = made("good", "good", mode="Sequential")
+	real, met = dependents._how_they_ended, []
+
+	def meets_another(parents: list) -> tuple:
+		if not met:
+			met.append(parents)
+			raise frappe.QueryDeadlockError("another was first")
+		return real(parents)
+
+	monkeypatch.setattr(dependents, "_how_they_ended", meets_another)
+	done = []
+	submit(types["good"], None, world.a, job_group=new.name, job_queue=queue)
+	frappe.db.after_commit.add(lambda: done.append("mail"))
+	frappe.db.commit()
+	assert met and done == ["mail"]
+
+
+def test_a_listener_that_fails_keeps_nobody_from_hearing(made, queue, monkeypatch):
+	new = made("bad", "good", "good", "good", mode="Sequential")
+
+	def fails(job, from_status) -> None:
+		raise frappe.ValidationError("the webhook is down")
+
+	monkeypatch.setattr(listeners, "somebody_listens", lambda: True)
+	monkeypatch.setattr(listeners, "_run_events", fails)
+	drain.drain([queue])
+	assert statuses(new) == ["Dead Letter", "Canceled", "Canceled", "Canceled"]
+
+
+def test_a_group_hears_of_an_end_whose_first_commit_was_refused(world, queue, callback):
+	job_type = make_job_type(handler_method="dartwing_jobs.tests.grouping.refuse_the_commit").name
+	jobs = [{"job_type": job_type, "job_queue": queue}]
+	new = group("g", jobs, organization=world.a, on_completion=callback)
+	frappe.db.commit()
+	drain.drain([queue])
+	assert column(new) == "Partial" and len(callbacks(callback)) == 1

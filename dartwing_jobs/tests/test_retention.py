@@ -290,3 +290,19 @@ def test_an_index_serves_each_batch(crowd, now, further):
 		plan = "\n".join(line for (line,) in frappe.db.sql(f"explain {query}"))
 		assert "idx_job_type_status" in plan
 		assert "Sort" not in plan and "Seq Scan" not in plan
+
+
+def test_a_chain_of_failures_goes_with_its_end(world):
+	"""All of one age: whichever is looked at first, none may stay because another has gone."""
+	job_type, now = make_job_type().name, clock.now()
+	names, before = [], None
+	for number, status in enumerate((states.FAILED, states.FAILED, states.COMPLETED)):
+		job = make_job(world.a, job_type=job_type, retry_of=before)
+		moment = now - timedelta(days=40) + timedelta(seconds=number)
+		plant(job.name, status=status, modified=moment, run_at=None)
+		before = job.name
+		names.append(before)
+	frappe.db.commit()
+	for _hour in range(3):
+		retention.delete_expired_jobs(now)
+	assert [name for name in names if frappe.db.exists("Background Job", name)] == []
