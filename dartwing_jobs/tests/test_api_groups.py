@@ -171,3 +171,15 @@ def test_a_group_is_made_and_canceled_at_a_terminal(world, job_type):
 	made = execute("dartwing_jobs.group", name="typed", jobs=jobs, organization=world.a)
 	assert (made["status"], made["last_position"]) == ("Queued", 2)
 	assert execute(f"{API}.cancel", group=made["name"])["counts"] == {"Canceled": 2}
+
+
+@pytest.mark.parametrize(
+	("person", "status"), [("user_a", 200), ("admin_a", 200), ("colleague_a", 417), ("user_b", 417)]
+)
+def test_who_sees_a_group_joins_it_by_a_submit(world, browsers, job_type, mine, person, status):
+	organization = world.b if person == "user_b" else world.a
+	given = {"job_type": job_type, "organization": organization, "job_group": mine}
+	answer = browsers[person].call("dartwing_jobs.api.jobs.submit", **given)
+	assert answer.status_code == status, answer.text
+	count = frappe.db.count("Background Job", {"job_group": mine})
+	assert count == (6 if status == 200 else 5)
