@@ -8,8 +8,9 @@ from frappe import _
 from frappe.model.document import Document
 
 from dartwing_jobs import parameters as job_parameters
+from dartwing_jobs import tenancy
 from dartwing_jobs.document import checked
-from dartwing_jobs.engine import priorities, schedules, templates
+from dartwing_jobs.engine import fire_times, priorities, schedules, templates
 from dartwing_jobs.engine.submit import default_organization
 from dartwing_jobs.errors import InvalidJobError, SubmitConflict
 
@@ -46,15 +47,19 @@ def schedule(
 	"""
 	_check(job_type, template, parameters, options)
 	organization = organization or default_organization(frappe.session.user)
-	if job_type:
-		template = _template(name, organization, job_type, parameters).name
-	values = {"cron_expression": cron, "job_template": template, **options}
-	if overrides is not None:
-		values["param_overrides"] = overrides
 	key = _key(organization, name)
+	if job_type:
+		template = _template(name, organization, job_type, parameters, key).name
+	values = {"cron_expression": cron, "job_template": template, **options}
+	if job_type or overrides is not None:
+		values["param_overrides"] = overrides  # who names a type says all of it: what others laid over goes
 	found = _found({"program_key": key}) or _found({"organization": organization, "schedule_name": name})
 	if found:
-		return _changed(frappe.get_doc(schedules.DOCTYPE, found), values)
+		document = frappe.get_doc(schedules.DOCTYPE, found)
+		# parameters that others may have written must not run with all rights
+		is_lent = parameters is None and tenancy.is_unrestricted(frappe.session.user)
+		document.flags.keeps_run_as = is_lent
+		return _changed(document, _on_its_wall(document, values))
 	named = {"doctype": schedules.DOCTYPE, "organization": organization, "schedule_name": name}
 	document = frappe.get_doc({**named, **values})
 	document.flags.program_key = key
@@ -68,7 +73,9 @@ def repeat(
 	given = job_parameters.canonical(parameters, _("Parameters"))
 	digest = hashlib.sha256(_sorted(given).encode()).hexdigest()
 	name = options.pop("unique_key", None) or f"{job_type} {digest[:12]}"
-	return schedule(name, cron, job_type=job_type, parameters=given, organization=organization, **options)
+	return schedule(
+		name, cron, job_type=job_type, parameters=given or {}, organization=organization, **options
+	)
 
 
 def _check(job_type: str | None, template: str | None, parameters, options: dict) -> None:
@@ -81,14 +88,29 @@ def _check(job_type: str | None, template: str | None, parameters, options: dict
 		frappe.throw(message, InvalidJobError)
 
 
-def _template(name: str, organization: str, job_type: str, parameters) -> Document:
+def _template(name: str, organization: str, job_type: str, parameters, key: str) -> Document:
 	"""The template that belongs to a schedule of this name."""
 	filters = {"organization": organization, "name_key": templates.name_key(name)}
-	values = {"job_type": job_type, "status": templates.ACTIVE, "default_params": parameters}
+	values = {"job_type": job_type, "default_params": parameters}
 	if found := frappe.db.get_value(templates.DOCTYPE, filters, "name"):
-		return _changed(frappe.get_doc(templates.DOCTYPE, found), values)
+		document = frappe.get_doc(templates.DOCTYPE, found)
+		document.check_permission("write")
+		_check_may_use(document, values, key)
+		given = values if parameters is not None else {"job_type": job_type}
+		return _changed(document, given)
 	named = {"doctype": templates.DOCTYPE, "organization": organization, "template_name": name}
 	return _made(frappe.get_doc({**named, **values}))
+
+
+def _check_may_use(template: Document, values: dict, key: str) -> None:
+	"""Somebody else may have made a template of this name for other work, or put it away."""
+	if template.status != templates.ACTIVE:
+		message = _("Job Template {0} is archived. Make it active again, or choose another name.")
+		frappe.throw(message.format(template.template_name), InvalidJobError)
+	is_own = _found({"program_key": key, "job_template": template.name})
+	if not is_own and _changes(template, values):
+		message = _("There is a Job Template {0} for other work. Choose another name, or name that template.")
+		frappe.throw(message.format(template.template_name), InvalidJobError)
 
 
 def _found(filters: dict) -> str | None:
@@ -96,10 +118,18 @@ def _found(filters: dict) -> str | None:
 
 
 def _changed(document: Document, values: dict) -> Document:
+	document.check_permission("write")  # also when nothing differs: it is shown to whoever asks
 	if changes := _changes(document, values):
 		document.update(changes)
 		document.save()
 	return document
+
+
+def _on_its_wall(document: Document, values: dict) -> dict:
+	"""The window as the schedule stores it: an offset is not to be read on the site's wall."""
+	zone = values.get("time_zone") or fire_times.zone_of(document)
+	given = {name: values[name] for name in ("start_at", "end_at") if values.get(name)}
+	return values | {name: fire_times.on_the_wall(value, zone) for name, value in given.items()}
 
 
 def _made(document: Document) -> Document:

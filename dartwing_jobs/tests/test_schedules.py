@@ -631,6 +631,80 @@ def test_schedule_of_a_template_lays_overrides_over_it(world):
 	assert (made.job_template, parameters.load(made.param_overrides)) == (template.name, {"b": 1})
 
 
+def test_schedule_shows_nobody_a_schedule_of_others(world):
+	name = f"secret {frappe.generate_hash(length=6)}"
+	told = {"job_type": REPEATABLE, "organization": world.b}
+	schedule(name, "0 3 * * *", **told)
+	for person in (world.admin_a, world.user_a, world.stranger):
+		frappe.set_user(person)
+		with pytest.raises(frappe.PermissionError):
+			schedule(name, "0 3 * * *", **told)
+
+
+@pytest.mark.parametrize("is_of_a_type", [True, False])
+def test_a_program_does_not_lend_its_rights_to_what_an_admin_laid_over(world, is_of_a_type):
+	"""It asks for the same at each start, as Administrator."""
+	name = f"program {frappe.generate_hash(length=6)}"
+	told = {"job_type": REPEATABLE, "parameters": {"a": 1}}
+	told = told if is_of_a_type else {"template": make_template(world.a).name}
+	made = schedule(name, "5 5 * * *", organization=world.a, priority="High", **told)
+	frappe.set_user(world.admin_a)
+	made.update({"param_overrides": {"target": "everything"}, "priority": "Low"}).save()
+	frappe.set_user("Administrator")
+	again = schedule(name, "5 5 * * *", organization=world.a, priority="High", **told)
+	laid_over = parameters.load(again.param_overrides)
+	expected = ("Administrator", {}) if is_of_a_type else (world.admin_a, {"target": "everything"})
+	assert (again.priority, again.run_as, laid_over) == ("High", *expected)
+
+
+def test_a_program_does_not_lend_its_rights_to_parameters_of_an_admin(world):
+	name = f"program {frappe.generate_hash(length=6)}"
+	told = {"job_type": REPEATABLE, "organization": world.a, "priority": "High"}
+	made = schedule(name, "5 5 * * *", **told)
+	frappe.set_user(world.admin_a)
+	template = frappe.get_doc("Job Template", made.job_template)
+	template.update({"default_params": {"target": "everything"}}).save()
+	frappe.get_doc("Job Schedule", made.name).update({"priority": "Low"}).save()
+	frappe.set_user("Administrator")
+	again = schedule(name, "5 5 * * *", **told)
+	assert (again.priority, again.run_as) == ("High", world.admin_a)
+	kept = frappe.get_doc("Job Template", made.job_template).default_params
+	assert parameters.load(kept) == {"target": "everything"}
+
+
+def test_schedule_does_not_overwrite_a_template_of_somebody_else(world):
+	template = make_template(world.a, default_params={"of": "somebody"})
+	told = {"job_type": REPEATABLE, "organization": world.a}
+	for given in ({"of": "a program"}, None):
+		with pytest.raises(InvalidJobError, match="for other work"):
+			schedule(template.template_name, "0 3 * * *", parameters=given, **told)
+	template.reload()
+	assert parameters.load(template.default_params) == {"of": "somebody"}
+	job_type = template.job_type
+	told |= {"job_type": job_type, "parameters": {"of": "somebody"}}
+	assert schedule(template.template_name, "0 3 * * *", **told).job_template == template.name
+
+
+def test_schedule_does_not_bring_back_an_archived_template(world):
+	name = f"put away {frappe.generate_hash(length=6)}"
+	told = {"job_type": REPEATABLE, "organization": world.a}
+	made = schedule(name, "0 3 * * *", **told)
+	frappe.get_doc("Job Template", made.job_template).update({"status": "Archived"}).save()
+	with pytest.raises(InvalidJobError, match="is archived"):
+		schedule(name, "0 3 * * *", **told)
+
+
+def test_a_window_with_an_offset_is_the_same_when_asked_for_again(world):
+	name = f"window {frappe.generate_hash(length=6)}"
+	told = {"job_type": REPEATABLE, "organization": world.a, "time_zone": "Asia/Tokyo"}
+	told |= {"start_at": "2030-01-01T00:00:00Z", "end_at": "2031-01-01T00:00:00Z"}
+	first = schedule(name, "0 3 * * *", **told)
+	again = schedule(name, "0 3 * * *", **told)
+	assert (first.start_at, str(again.modified)) == (datetime(2030, 1, 1, 9), str(first.modified))
+	moved = schedule(name, "0 3 * * *", **(told | {"time_zone": "UTC"}))
+	assert moved.start_at == datetime(2030, 1, 1)
+
+
 @pytest.mark.parametrize(
 	("told", "message"),
 	[

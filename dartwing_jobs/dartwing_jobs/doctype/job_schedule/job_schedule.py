@@ -31,7 +31,7 @@ class JobSchedule(JobsDocument):
 		self.keep_what_is_not_edited()
 		# as it is now: the site may change its zone, and what was announced for nine stays at nine
 		self.time_zone = self.time_zone or get_system_timezone()
-		if self.enabled and self.differs_in(WHAT_IT_DOES):
+		if self.enabled and self.differs_in(WHAT_IT_DOES) and not self.flags.keeps_run_as:
 			self.run_as = frappe.session.user
 
 	def validate(self):
