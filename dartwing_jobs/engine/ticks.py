@@ -6,7 +6,7 @@ unique index of the fires lets one of them through.
 """
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
@@ -23,6 +23,7 @@ from dartwing_jobs.engine import (
 	runs,
 	schedules,
 	statements,
+	turnstiles,
 )
 from dartwing_jobs.engine.fires import FIRED, MISSED, Fire
 from dartwing_jobs.engine.grounds import Grounds
@@ -55,12 +56,25 @@ DUE = f"{SELECT} {IN_ORDER} for update skip locked"
 STILL_DUE = f"{SELECT} where name = %s and next_fire_at <= %s for update skip locked"
 
 
-def fire_due() -> int:
-	"""What drains and sweeps ask all the time: one look at an index, and nearly always that is all."""
-	(row,) = statements.fetch(
-		"select min(next_fire_at) as due, utc_timestamp(6) as now from `tabJob Schedule`"
-	)
-	return tick(row.now) if row.due and row.due <= row.now else 0
+def fire_due(prepare: Callable[[], object] | None = None) -> int:
+	"""What drains and sweeps ask all the time: one look at an index, and nearly always that is all.
+
+	They have other duties: what fails here is told, and tried again when they come back. `prepare` is called
+	if something is due.
+	"""
+	try:
+		(row,) = statements.fetch(
+			"select min(next_fire_at) as due, utc_timestamp(6) as now from `tabJob Schedule`"
+		)
+		if not row.due or row.due > row.now:
+			return 0
+		if prepare:
+			prepare()
+		return tick(row.now)
+	except Exception:
+		frappe.logger("dartwing_jobs").exception("Schedules could not be fired")
+		database.rollback()
+		return 0
 
 
 def tick(now: datetime) -> int:
@@ -69,7 +83,7 @@ def tick(now: datetime) -> int:
 	if due is None or due > now or not settings.is_online():
 		return 0
 	database.read_committed()  # a stricter level would lock the gaps that other schedulers write into
-	with _as_engine():
+	with _as_engine(), turnstiles.in_a_hurry():
 		return _fire_batches(now)
 
 
@@ -88,23 +102,28 @@ def _fire_batch_or_each(now: datetime) -> tuple[int, int]:
 	try:
 		return _fire_batch(DUE, (now, BATCH), now)
 	except Exception as error:
-		if _is_everybodys(error):
+		if database.is_lost_connection(error):
 			raise
 	due = statements.fetch(f"select name from `tabJob Schedule` {IN_ORDER}", (now, BATCH))
-	return len(due), sum(_fire_alone(schedule.name, now) for schedule in due)
+	handled = sum(_fire_alone(schedule.name, now) for schedule in due)
+	return len(due) if handled else 0, handled
 
 
 def _fire_alone(name: str, now: datetime) -> int:
+	"""Tried once: one that meets another transaction stays due, and the next one has its turn."""
 	try:
-		return _fire_batch(STILL_DUE, (name, now), now)[1]
+		handled = _fire_some(STILL_DUE, (name, now), now)[1]
+		frappe.db.commit()  # nosemgrep: the engine's own transaction
+		return handled
 	except Exception as error:
-		if _is_everybodys(error):
+		is_lost = database.is_lost_connection(error)
+		database.rollback()
+		if is_lost:
 			raise
-		return _give_up_on(name, now, error)
+		return 0 if database.is_conflict(error) else _give_up_on(name, now, error)
 
 
-@database.own_transaction
-def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]:
+def _fire_some(statement: str, values: tuple, now: datetime) -> tuple[int, int]:
 	"""Returns how many schedules were due, and how many fires were handled."""
 	grounds, due, planned = Grounds(), [], []
 	taken = statements.fetch(statement, values)
@@ -118,6 +137,9 @@ def _fire_batch(statement: str, values: tuple, now: datetime) -> tuple[int, int]
 	_fire([fire for fire in written if fire.outcome == FIRED], grounds, now)
 	_settle(due, written)
 	return len(due), len(written)
+
+
+_fire_batch = database.own_transaction(_fire_some)
 
 
 @database.own_transaction
@@ -191,11 +213,6 @@ def _settle(due: list, written: list[Fire]) -> None:
 	for schedule in due:
 		if schedule.broken:
 			schedules.disable(schedule, schedule.broken)
-
-
-def _is_everybodys(error: Exception) -> bool:
-	"""Whether it is the database that fails, and not a schedule."""
-	return database.is_conflict(error) or database.is_lost_connection(error)
 
 
 @contextmanager

@@ -8,8 +8,8 @@ import time
 import frappe
 import pytest
 
-from dartwing_jobs import schedule
-from dartwing_jobs.engine import database, fires, ticks
+from dartwing_jobs import schedule, submit
+from dartwing_jobs.engine import capacity, database, drain, fires, policies, sweep, ticks, turnstiles
 from dartwing_jobs.errors import SubmitConflict
 from dartwing_jobs.tests import workers
 from dartwing_jobs.tests.processes import in_other_processes
@@ -26,7 +26,16 @@ from dartwing_jobs.tests.scheduling import (
 	read,
 	tick,
 )
-from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_template, stored_status
+from dartwing_jobs.tests.world import (
+	REPEATABLE,
+	expel,
+	make_job_type,
+	make_organization,
+	make_queue,
+	make_template,
+	make_user,
+	stored_status,
+)
 
 SCHEDULERS, ROUNDS, SCHEDULES = 2, 6, 20
 PATIENCE_SECONDS = 60
@@ -124,6 +133,70 @@ def test_a_scheduler_that_is_killed_in_mid_tick_loses_and_doubles_nothing(world,
 	assert handled == 10
 	assert [fires_of(name) for name in names] == [[(NOON, "Fired")]] * 40
 	assert count_jobs(*names) == 40
+
+
+@pytest.fixture
+def busy(world):
+	"""An organization with a limit in which somebody has submitted and works on; and how they end."""
+	organization, own = make_organization(), frappe.local.db
+	policy = {"doctype": "Job Organization Policy", "organization": organization, "max_waiting": 1000}
+	frappe.get_doc(policy).insert()
+	frappe.db.commit()
+	policies.forget()
+	frappe.connect(set_admin_as_user=False)
+	theirs = frappe.local.db
+	turnstiles.enter(capacity.turnstile_of_organization(organization))
+	frappe.local.db = own
+	yield organization, theirs.rollback
+	theirs.close()
+
+
+def test_a_long_transaction_of_one_organization_stops_no_schedule_of_others(world, busy):
+	"""Its own schedules stay due, and are not waited for one after another."""
+	organization, end = busy
+	held, free = [make_schedule(organization).name for _ in range(5)], make_schedule(world.a)
+	began = time.monotonic()
+	assert tick() == 1
+	assert time.monotonic() - began < turnstiles.WAIT_SECONDS
+	assert fires_of(free.name) == [(NOON, "Fired")]
+	assert [(fires_of(name), read(name).next_fire_at) for name in held] == [([], NOON)] * 5
+	end()
+	assert tick() == 5
+
+
+def test_schedules_that_cannot_be_fired_end_no_drain_and_no_sweep(world, monkeypatch):
+	"""Whatever it is: jobs that wait have nothing to do with it."""
+
+	def fail(now):
+		raise SubmitConflict("met another transaction")
+
+	monkeypatch.setattr(ticks, "tick", fail)
+	made, queue = make_schedule(world.a), make_queue()
+	waiting = submit(make_job_type(job_queue=queue).name, None, world.b)
+	frappe.db.commit()
+	assert drain.drain([queue]) == 1
+	assert stored_status(waiting.name) == "Completed"
+	swept = []
+	monkeypatch.setattr(sweep, "ring_for_waiting", lambda: swept.append(1))
+	sweep.sweep()
+	assert (swept, fires_of(made.name)) == ([1], [])
+
+
+def leave_organization(user: str, organization: str) -> None:
+	expel(user, organization)
+	frappe.db.commit()
+
+
+def test_a_worker_that_lingers_sees_rights_that_were_taken_away_elsewhere(world):
+	user = make_user("owner", ["Dartwing Admin"], [world.a])
+	frappe.set_user(user)
+	made = make_schedule(world.a, cron_expression=EVERY_MINUTE)
+	frappe.set_user("Administrator")
+	assert tick() == 1  # and this process remembers whose organization it is
+	in_other_processes(leave_organization, (user, world.a))
+	plant(made.name, next_fire_at=database.utc_now().replace(microsecond=0))
+	drain.Drain("short", None).look()
+	assert [outcome for _at, outcome in fires_of(made.name)] == ["Fired", "Failed", "Disabled"]
 
 
 def schedule_at_once(name: str, organization: str) -> str:
