@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 from frappe.utils import get_datetime, get_system_timezone
 
 from dartwing_jobs import cron
+from dartwing_jobs.cron import zones
 from dartwing_jobs.engine import runs
 from dartwing_jobs.engine.fires import TICK
 
@@ -51,8 +52,8 @@ def upcoming(schedule, moment: datetime, count: int) -> list[datetime]:
 def window_of(schedule) -> tuple[datetime | None, datetime | None]:
 	"""Both belong to it; an hour that comes twice is in it both times."""
 	zone = ZoneInfo(zone_of(schedule))
-	start = schedule.start_at and _utc(get_datetime(schedule.start_at).replace(fold=0), zone)
-	end = schedule.end_at and _utc(get_datetime(schedule.end_at).replace(fold=1), zone)
+	start = schedule.start_at and zones.first_moment(get_datetime(schedule.start_at), zone)
+	end = schedule.end_at and _last_moment(get_datetime(schedule.end_at), zone)
 	return start or None, end or None
 
 
@@ -77,5 +78,7 @@ def _within(schedule, after: datetime, until: datetime) -> tuple[datetime, datet
 	return max(after, start - TICK) if start else after, min(until, end) if end else until
 
 
-def _utc(wall: datetime, zone: ZoneInfo) -> datetime:
-	return wall.replace(tzinfo=zone).astimezone(timezone.utc).replace(tzinfo=None)
+def _last_moment(wall: datetime, zone: ZoneInfo) -> datetime:
+	"""When the clock shows this for the last time, or, if it jumps over it, when it has jumped."""
+	moment = wall.replace(tzinfo=zone, fold=1).astimezone(timezone.utc).replace(tzinfo=None)
+	return moment if zones.wall(moment, zone) == wall else zones.first_moment(wall, zone)

@@ -8,7 +8,7 @@ from frappe import _
 from frappe.model.document import Document
 from frappe.utils import cint
 
-from dartwing_jobs import clock, cron, tenancy
+from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.engine import bell, database, fire_jobs, fire_times, fires, queue_rules, statements
 from dartwing_jobs.engine.fires import FORCED, Fire
 from dartwing_jobs.engine.grounds import Grounds
@@ -44,13 +44,21 @@ def disable(schedule, reason: str) -> None:
 def take_over(template: str, user: str) -> None:
 	"""Somebody has changed a template: from now on its schedules run with no more rights than theirs.
 
-	Who has all rights changes nothing: what others wrote into the schedules must not run with those.
+	Who has all rights changes nothing: what others wrote into the schedules must not run with those. For the
+	same reason a schedule that others laid overrides into is disabled, until somebody answers for both.
 	"""
-	if not tenancy.is_unrestricted(user):
-		statements.execute(
-			f"update `tab{DOCTYPE}` set run_as = %s where job_template = %s and run_as <> %s",
-			(user, template, user),
-		)
+	if tenancy.is_unrestricted(user):
+		return
+	reason = _("Its template was changed by {0}; enable it again.").format(user)
+	for schedule in statements.fetch(
+		f"""select name, organization, enabled, param_overrides from `tab{DOCTYPE}`
+		where job_template = %s and run_as <> %s order by name""",
+		(template, user),
+	):
+		if not parameters.load(schedule.param_overrides):
+			statements.update(DOCTYPE, schedule.name, {"run_as": user})
+		elif schedule.enabled:
+			disable(schedule, reason)
 
 
 def pause(schedule: str, reason: str | None = None) -> None:

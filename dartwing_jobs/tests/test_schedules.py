@@ -11,6 +11,7 @@ from dartwing_jobs.engine import (
 	bell,
 	database,
 	fire_jobs,
+	fire_times,
 	queue_rules,
 	retention,
 	schedules,
@@ -187,6 +188,21 @@ def test_who_changes_the_template_does_not_borrow_the_rights_of_who_made_the_sch
 	template = frappe.get_doc("Job Template", made.job_template)
 	template.update({"default_params": {"target": "everything"}}).save()
 	assert read_uncommitted(made.name).run_as == world.admin_a
+
+
+def test_who_changes_the_template_does_not_lend_rights_to_overrides_of_others(world):
+	template, other = make_template(world.a), make_user("other", ["Dartwing Admin"], [world.a])
+	frappe.set_user(other)
+	theirs = make_schedule(world.a, template=template, param_overrides={"target": "everything"})
+	frappe.set_user(world.admin_a)
+	own = make_schedule(world.a, template=template, param_overrides={"a": 1})
+	template.reload()
+	template.update({"default_params": {"b": 2}}).save()
+	frappe.db.commit()
+	assert (read(theirs.name).run_as, read(theirs.name).enabled) == (other, 0)
+	assert f"changed by {world.admin_a}; enable it again" in reason(theirs.name)
+	assert [outcome for _at, outcome in fires_of(theirs.name)] == ["Disabled"]
+	assert (read(own.name).run_as, read(own.name).enabled) == (world.admin_a, 1)
 
 
 def test_a_manager_who_changes_a_template_lends_nobody_his_rights(world):
@@ -440,10 +456,52 @@ def test_a_window_with_an_offset_is_put_on_the_schedules_wall(world):
 	assert made.start_at == datetime(2030, 1, 1, 9)
 
 
-def test_a_schedule_whose_end_is_past_is_not_due(world):
-	made = make_schedule(world.a, None, end_at="2026-01-01 00:00:00")
-	assert made.next_fire_at is None
+@pytest.mark.parametrize(
+	"window",
+	[
+		{"end_at": "2026-01-01 00:00:00"},
+		{"start_at": "2030-01-01 12:00:01", "end_at": "2030-01-02 11:59:59"},
+	],
+)
+def test_a_schedule_whose_window_has_no_fire_left_is_refused(world, window):
+	with pytest.raises(InvalidJobError, match="never fires"):
+		make_schedule(world.a, None, **window)
+	made = make_schedule(world.a, None, enabled=0, **window)
+	with pytest.raises(InvalidJobError, match="never fires"):
+		schedules.resume(made.name)
+
+
+def test_a_schedule_whose_window_is_over_can_still_be_renamed(world):
+	made = make_schedule(world.a, None)
+	plant(made.name, end_at="2026-01-01 00:00:00", next_fire_at=None)
+	frappe.get_doc("Job Schedule", made.name).update({"schedule_name": "of old"}).save()
+	assert read_uncommitted(made.name).enabled
 	assert schedules.upcoming(made.name) == []
+
+
+@pytest.mark.parametrize(
+	("expression", "border", "expected"),
+	[
+		# 02:00 is 03:00 on 8 March: 02:30 fires at 03:00, and a window that starts or ends there has it
+		("30 2 * * *", {"start_at": "2026-03-08 02:30:00"}, datetime(2026, 3, 8, 7)),
+		("30 2 * * *", {"end_at": "2026-03-08 02:30:00"}, datetime(2026, 3, 8, 7)),
+		("45 1 * * *", {"end_at": "2026-03-08 02:30:00"}, datetime(2026, 3, 8, 6, 45)),
+		("15 3 * * *", {"end_at": "2026-03-08 02:30:00"}, None),
+	],
+)
+def test_a_window_may_begin_and_end_in_the_hour_that_is_jumped_over(expression, border, expected):
+	row = frappe._dict(cron_expression=expression, time_zone="America/New_York", **border)
+	assert fire_times.next_after(row, datetime(2026, 3, 8, 6, 30)) == expected
+
+
+def test_a_window_that_ends_in_the_hour_that_comes_twice_has_it_both_times():
+	row = frappe._dict(cron_expression="*/30 * * * *", time_zone="America/New_York")
+	row.end_at = "2026-11-01 01:30:00"
+	assert fire_times.upcoming(row, datetime(2026, 11, 1, 5), 5) == [
+		datetime(2026, 11, 1, 5, 30),
+		datetime(2026, 11, 1, 6),
+		datetime(2026, 11, 1, 6, 30),
+	]
 
 
 def test_jitter_stays_within_its_bounds_and_is_the_same_each_time():
@@ -567,8 +625,8 @@ def test_a_schedule_that_fails_for_a_reason_nobody_foresaw_goes_on_and_stops_nob
 
 
 def test_schedules_from_before_there_was_a_tick_fire_from_now_on(world):
-	made, ended = make_schedule(world.a), make_schedule(world.a, end_at="2026-01-01 00:00:00")
-	broken = make_schedule(world.a)
+	made, ended, broken = (make_schedule(world.a) for _ in range(3))
+	plant(ended.name, end_at="2026-01-01 00:00:00")
 	for one in (made, ended, broken):
 		plant(one.name, next_fire_at=None, time_zone=None)
 	plant(broken.name, cron_expression="@daily")

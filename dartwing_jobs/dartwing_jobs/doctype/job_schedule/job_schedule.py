@@ -100,6 +100,12 @@ class JobSchedule(JobsDocument):
 			self.next_fire_at = None
 		elif self.differs_in(WHEN_IT_FIRES):
 			self.next_fire_at = fire_times.next_after(self, database.utc_now())
+			self.validate_fires()
+
+	def validate_fires(self) -> None:
+		if not self.next_fire_at:
+			message = _("This schedule never fires: no time of its expression is left between start and end.")
+			frappe.throw(message, InvalidJobError)
 
 
 def on_doctype_update():
