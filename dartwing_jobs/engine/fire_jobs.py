@@ -29,11 +29,12 @@ def make_all(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 
 
 def _make_or_tell_each(some: list[Fire], grounds: Grounds) -> None:
-	"""If one of several is refused all are, and each must be asked for itself."""
+	"""If one of several is refused all are: it is looked for by halves."""
 	refusal = refusal_of(lambda: _make_together(some, grounds))
 	if refusal and len(some) > 1:
-		for fire in some:
-			_make_or_tell_each([fire], grounds)
+		half = len(some) // 2
+		_make_or_tell_each(some[:half], grounds)
+		_make_or_tell_each(some[half:], grounds)
 	elif refusal:
 		some[0].fail(refusal)
 

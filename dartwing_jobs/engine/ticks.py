@@ -184,11 +184,20 @@ def _refuse(planned: list[Fire], grounds: Grounds) -> None:
 
 def _fire(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 	"""Makes the jobs of fires, or says why there are none; their schedules go on either way."""
+	first = overlaps.first_without_others(fired)
 	free = [fire for fire in fired if not overlaps.is_limited(fire.schedule)]
-	fire_jobs.make_all(free, grounds, now)
-	for fire in fired:
-		if overlaps.is_limited(fire.schedule):
-			_fire_unless_in_the_way(fire, grounds)
+	fire_jobs.make_all(free + first, grounds, now)
+	made = {fire.name for fire in free + first}
+	if rest := [fire for fire in fired if fire.name not in made]:
+		_tell_all(first)  # now: the next fires of these schedules look for them
+	for fire in rest:
+		_fire_unless_in_the_way(fire, grounds)
+
+
+def _tell_all(fired: list[Fire]) -> None:
+	with statements.in_one_go():
+		for fire in fired:
+			fires.tell(fire)
 
 
 def _fire_unless_in_the_way(fire: Fire, grounds: Grounds) -> None:

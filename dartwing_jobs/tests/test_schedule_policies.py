@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import frappe
 import pytest
 
-from dartwing_jobs.engine import control, fire_times, missed, overlaps, states
+from dartwing_jobs.engine import control, fire_jobs, fire_times, missed, overlaps, states
 from dartwing_jobs.testing import run_job, start_job
 from dartwing_jobs.tests.scheduling import (
 	DAY,
@@ -199,6 +199,23 @@ def test_of_several_fires_in_one_tick_the_first_is_in_the_way_of_the_others(worl
 	made = make_schedule(world.a, cron_expression=EVERY_MINUTE, overlap_policy="Skip")
 	tick(NOON + 2 * MINUTE)
 	assert outcomes(made.name) == ["Fired", "Skipped", "Skipped"]
+
+
+def test_schedules_that_limit_overlaps_are_asked_for_and_fired_together(world, monkeypatch):
+	"""500 of them took four seconds, one after another."""
+	template, alone = make_template(world.a), []
+	told = {"template": template, "cron_expression": EVERY_MINUTE}
+	policies = ["Skip", "Queue One"] * 3
+	made = [make_schedule(world.a, overlap_policy=policy, **told).name for policy in policies]
+	monkeypatch.setattr(overlaps, "AT_ONCE", 4)
+	monkeypatch.setattr(fire_jobs, "make", lambda *given, do=fire_jobs.make: alone.append(do(*given)))
+	tick()
+	assert ([outcomes(name) for name in made], alone) == ([["Fired"]] * 6, [])
+	run_job(jobs_of(made[0])[0].name)
+	tick(NOON + MINUTE)
+	expected = {"Skip": "Skipped", "Queue One": "Fired"}
+	assert [outcomes(name)[1] for name in made] == ["Fired", *(expected[policy] for policy in policies[1:])]
+	assert len(alone) == 3
 
 
 def test_one_job_queues_behind_the_unfinished_one(world):

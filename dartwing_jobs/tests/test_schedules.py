@@ -312,6 +312,19 @@ def test_parameters_that_do_not_fit_fail_only_their_own_fire(world):
 	assert [len(jobs_of(one.name)) for one in made] == [1, 0, 1, 1]
 
 
+def test_one_bad_fire_of_many_is_found_by_halves(world, monkeypatch):
+	"""Each of the others was submitted alone, and a tick took seconds."""
+	job_type = make_job_type(parameters_schema={"properties": {"n": {"type": "integer"}}})
+	template = make_template(world.a, job_type=job_type.name)
+	values = [1] * 15 + ["two"]
+	made = [make_schedule(world.a, template=template, param_overrides={"n": n}).name for n in values]
+	tries, do = [], fire_jobs.refusal_of
+	monkeypatch.setattr(fire_jobs, "refusal_of", lambda submitting: tries.append(1) or do(submitting))
+	tick()
+	assert [fires_of(name)[0][1] for name in made] == ["Fired"] * 15 + ["Failed"]
+	assert len(tries) < len(made)
+
+
 def test_a_full_queue_fails_the_fires_that_have_no_place(world):
 	queue = make_queue()
 	frappe.get_doc("Job Queue", queue).update({"max_waiting": 2}).save()
