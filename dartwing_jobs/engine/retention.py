@@ -190,32 +190,20 @@ def _days(job_type: str) -> int:
 @database.own_transaction
 def _delete_keys(now: datetime) -> int:
 	key = frappe.qb.DocType(KEY)
-	names = (
-		frappe.qb.from_(key)
-		.select(key.name)
-		.where(key.expires_at < now)
-		.orderby(key.expires_at)
-		.limit(BATCH)
-		.for_update(skip_locked=True)
-		.run(pluck=True)
-	)
-	if names:
-		frappe.db.delete(KEY, {"name": ["in", names]})
-	return len(names)
+	return _delete_first(KEY, key.expires_at < now, key.expires_at)
 
 
 @database.own_transaction
 def _delete_fires(before: datetime) -> int:
 	fire = frappe.qb.DocType(FIRE)
-	names = (
-		frappe.qb.from_(fire)
-		.select(fire.name)
-		.where(fire.background_job.isnull() & (fire.creation < before))
-		.orderby(fire.creation)
-		.limit(BATCH)
-		.for_update(skip_locked=True)
-		.run(pluck=True)
-	)
+	return _delete_first(FIRE, fire.background_job.isnull() & (fire.creation < before), fire.creation)
+
+
+def _delete_first(doctype: str, condition, order) -> int:
+	"""Deletes a batch of those that nobody holds; returns how many."""
+	row = frappe.qb.DocType(doctype)
+	query = frappe.qb.from_(row).select(row.name).where(condition).orderby(order).limit(BATCH)
+	names = query.for_update(skip_locked=True).run(pluck=True)
 	if names:
-		frappe.db.delete(FIRE, {"name": ["in", names]})
+		frappe.db.delete(doctype, {"name": ["in", names]})
 	return len(names)
