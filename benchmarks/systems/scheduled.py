@@ -6,7 +6,8 @@ import frappe
 
 from benchmarks.systems.system import timed
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, rows, statements, ticks
+from dartwing_jobs.engine import database, rows, statements
+from dartwing_jobs.engine.schedules import ticks
 from dartwing_jobs.tests.world import make_template
 
 BATCH = 1000

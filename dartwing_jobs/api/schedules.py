@@ -10,7 +10,8 @@ from frappe.utils import cint
 from dartwing_jobs import clock
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs.api.jobs import MOST_AT_ONCE
-from dartwing_jobs.engine import database, fire_times, fires, recurring, schedules
+from dartwing_jobs.engine import database
+from dartwing_jobs.engine.schedules import fire_times, fires, recurring, schedules
 from dartwing_jobs.errors import InvalidJobError
 
 BAR = "|"

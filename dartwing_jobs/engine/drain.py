@@ -20,11 +20,11 @@ from dartwing_jobs.engine import (
 	promote,
 	routes,
 	sweep,
-	ticks,
 	tracing,
 )
 from dartwing_jobs.engine.claim import LOW_TURN, Turns
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.schedules import ticks
 from dartwing_jobs.engine.watchdog import STOP, WANTED, YIELD, Watchdog
 
 # how often a drain looks for what has fallen due, and whether its queues are still to be served

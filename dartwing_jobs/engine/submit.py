@@ -91,7 +91,8 @@ def submit(
 	returned, unless it `must_submit`. `repeat`, a cron expression, makes a Job Schedule instead.
 	"""
 	if repeat is not None:
-		from dartwing_jobs.engine import recurring  # it needs much that submits otherwise do not load
+		# it needs much that submits otherwise do not load
+		from dartwing_jobs.engine.schedules import recurring
 
 		return recurring.repeat(repeat, job_type, parameters, organization, **options)
 	its_type = submission.type_named(job_type)

@@ -17,11 +17,10 @@ from dartwing_jobs.engine import (
 	lost,
 	promote,
 	routes,
-	schedules,
 	statements,
-	ticks,
 )
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.schedules import schedules, ticks
 
 BATCH = 100
 # of its minute, what a sweep may spend on counting

@@ -4,7 +4,7 @@ from datetime import datetime, timedelta
 
 import frappe
 
-from dartwing_jobs.engine import ticks
+from dartwing_jobs.engine.schedules import ticks
 from dartwing_jobs.tests.world import make_template
 
 # a Monday; what other tests leave behind fires long after it

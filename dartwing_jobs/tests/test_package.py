@@ -153,7 +153,7 @@ def test_tables_are_pure(module):
 
 
 def test_the_engine_knows_no_controllers():
-	for path in (PACKAGE / "engine").glob("*.py"):
+	for path in (PACKAGE / "engine").rglob("*.py"):
 		assert not {name for name in imports_of(path) if "doctype" in name}, path
 
 

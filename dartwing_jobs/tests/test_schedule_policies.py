@@ -5,7 +5,8 @@ from datetime import datetime, timedelta
 import frappe
 import pytest
 
-from dartwing_jobs.engine import control, fire_jobs, fire_times, missed, overlaps, states
+from dartwing_jobs.engine import control, states
+from dartwing_jobs.engine.schedules import fire_jobs, fire_times, missed, overlaps
 from dartwing_jobs.testing import run_job, start_job
 from dartwing_jobs.tests.scheduling import (
 	DAY,

@@ -9,8 +9,8 @@ import frappe
 from dartwing_jobs import parameters
 from dartwing_jobs.engine import database, keys, queue_rules, runs, statements, templates
 from dartwing_jobs.engine.dependents import RUN_ANYWAY
-from dartwing_jobs.engine.fires import Fire
-from dartwing_jobs.engine.grounds import Grounds
+from dartwing_jobs.engine.schedules.fires import Fire
+from dartwing_jobs.engine.schedules.grounds import Grounds
 from dartwing_jobs.engine.submit import submit, submit_alike
 
 SAVEPOINT = "dartwing_fire"

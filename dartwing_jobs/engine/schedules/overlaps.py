@@ -1,7 +1,7 @@
 """What a fire does when a job of the same schedule is not finished yet: the overlap policies."""
 
 from dartwing_jobs.engine import statements, states, successors
-from dartwing_jobs.engine.fires import FIRED, FORCED, SKIPPED, Fire
+from dartwing_jobs.engine.schedules.fires import FIRED, FORCED, SKIPPED, Fire
 
 ALLOW, QUEUE_ONE = "Allow", "Queue One"
 # so many jobs of a schedule are looked at, the last ones: under a policy that limits them older ones are over

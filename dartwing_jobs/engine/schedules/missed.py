@@ -3,8 +3,8 @@
 from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import fire_times
-from dartwing_jobs.engine.fires import MISSED, TICK, Fire
+from dartwing_jobs.engine.schedules import fire_times
+from dartwing_jobs.engine.schedules.fires import MISSED, TICK, Fire
 
 SKIP, ONCE, ALL = "Skip", "Once", "All"
 # each takes a while to compute; whoever was away for longer does not need the number

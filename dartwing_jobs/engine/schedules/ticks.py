@@ -13,20 +13,10 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import (
-	database,
-	fire_jobs,
-	fire_times,
-	fires,
-	missed,
-	overlaps,
-	runs,
-	schedules,
-	statements,
-	turnstiles,
-)
-from dartwing_jobs.engine.fires import FIRED, MISSED, Fire
-from dartwing_jobs.engine.grounds import Grounds
+from dartwing_jobs.engine import database, runs, statements, turnstiles
+from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires, missed, overlaps, schedules
+from dartwing_jobs.engine.schedules.fires import FIRED, MISSED, Fire
+from dartwing_jobs.engine.schedules.grounds import Grounds
 
 BATCH = 500
 # a batch of schedules that catch up is smaller: it is one transaction

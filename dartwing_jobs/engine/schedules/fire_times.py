@@ -11,7 +11,7 @@ from frappe.utils import get_datetime, get_system_timezone
 from dartwing_jobs import cron
 from dartwing_jobs.cron import zones
 from dartwing_jobs.engine import runs
-from dartwing_jobs.engine.fires import TICK
+from dartwing_jobs.engine.schedules.fires import TICK
 
 
 def zone_of(schedule) -> str:

@@ -9,10 +9,11 @@ from frappe.model.document import Document
 from frappe.utils import cint
 
 from dartwing_jobs import clock, cron, parameters, tenancy
-from dartwing_jobs.engine import bell, database, fire_jobs, fire_times, fires, queue_rules, statements
-from dartwing_jobs.engine.fires import FORCED, Fire
-from dartwing_jobs.engine.grounds import Grounds
+from dartwing_jobs.engine import bell, database, queue_rules, statements
 from dartwing_jobs.engine.queues import MAINTENANCE_QUEUE
+from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires
+from dartwing_jobs.engine.schedules.fires import FORCED, Fire
+from dartwing_jobs.engine.schedules.grounds import Grounds
 from dartwing_jobs.errors import InvalidJobError
 
 DOCTYPE = "Job Schedule"
