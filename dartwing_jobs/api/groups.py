@@ -8,7 +8,8 @@ from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
 from dartwing_jobs.api.jobs import MOST_AT_ONCE, shown
-from dartwing_jobs.engine import database, groups
+from dartwing_jobs.engine import database
+from dartwing_jobs.engine.groups import groups
 from dartwing_jobs.errors import InvalidJobError
 
 SHOWN = (

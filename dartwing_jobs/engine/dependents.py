@@ -9,7 +9,8 @@ from itertools import groupby
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import bell, database, memberships, statements, states, successors, transitions
+from dartwing_jobs.engine import bell, database, statements, states, successors, transitions
+from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.promote import COLUMNS
 

@@ -25,7 +25,6 @@ from dartwing_jobs.engine import (
 	keys,
 	listeners,
 	log,
-	memberships,
 	naming,
 	payload,
 	priorities,
@@ -36,6 +35,7 @@ from dartwing_jobs.engine import (
 	tracing,
 )
 from dartwing_jobs.engine.frozen import shipped_fields
+from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK
 from dartwing_jobs.errors import InvalidJobError

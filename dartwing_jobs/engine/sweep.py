@@ -11,8 +11,6 @@ from dartwing_jobs.engine import (
 	database,
 	dependents,
 	gauges,
-	group_ends,
-	groups,
 	holds,
 	lost,
 	promote,
@@ -20,6 +18,8 @@ from dartwing_jobs.engine import (
 	statements,
 )
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.groups import ends as group_ends
+from dartwing_jobs.engine.groups import groups
 from dartwing_jobs.engine.schedules import schedules, ticks
 
 BATCH = 100

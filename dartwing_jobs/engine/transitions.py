@@ -7,7 +7,8 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, keys, listeners, log, memberships, statements, states
+from dartwing_jobs.engine import database, keys, listeners, log, statements, states
+from dartwing_jobs.engine.groups import memberships
 
 # the moment that entering a status stamps on the job
 STAMPS = {

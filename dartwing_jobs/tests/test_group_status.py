@@ -8,10 +8,12 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as some
 
 import dartwing_jobs
-from dartwing_jobs.engine import group_ends, group_status, statements, states
+from dartwing_jobs.engine import statements, states
+from dartwing_jobs.engine.groups import ends as group_ends
+from dartwing_jobs.engine.groups import statuses
 
 TEXT = (Path(dartwing_jobs.__file__).parents[1] / "docs" / "groups.md").read_text()
-ALL = group_status.ENDED | {group_status.QUEUED, group_status.RUNNING}
+ALL = statuses.ENDED | {statuses.QUEUED, statuses.RUNNING}
 MEMBERS = some.lists(some.sampled_from(states.ALL), max_size=6)
 # a member as it really is: jobs that failed and were tried again, and the last one, which counts
 RETRIED = some.lists(
@@ -41,19 +43,19 @@ def counted(members: list[str]) -> dict[str, int]:
 @given(MEMBERS)
 @example([])
 def test_the_status_of_any_members(members):
-	assert group_status.derived(counted(members)) == reference(members)
+	assert statuses.derived(counted(members)) == reference(members)
 
 
 @given(MEMBERS)
 def test_the_order_of_members_and_how_often_they_come_does_not_matter(members):
 	once = {status: 1 for status in members}
-	assert group_status.derived(once) == group_status.derived(counted(members))
+	assert statuses.derived(once) == statuses.derived(counted(members))
 
 
 @given(MEMBERS, some.integers(0, 100))
 def test_progress_is_a_percentage_and_whole_only_at_the_end(members, progress):
 	counts = counted(members)
-	percent = group_status.percent(counts, progress * members.count("Running"))
+	percent = statuses.percent(counts, progress * members.count("Running"))
 	assert 0 <= percent <= 100
 	if members and all(member in states.TERMINAL for member in members):
 		assert percent == 100
@@ -70,7 +72,7 @@ def test_rows_are_judged_by_the_last_job_of_each_chain(site, chains):
 	frappe.db.rollback()
 	lasts = [chain[-1] for chain in chains]
 	assert members == {status: count for status, count in counted(lasts).items() if count}
-	assert group_status.derived(members) == reference(lasts)
+	assert statuses.derived(members) == reference(lasts)
 
 
 def _rows(group: str, place: int, chain: list[str]) -> list[dict]:
@@ -93,7 +95,7 @@ def rows_of_the_table() -> list[list[str]]:
 @pytest.mark.parametrize("row", rows_of_the_table(), ids=lambda row: row[0])
 def test_the_table_in_the_docs_is_the_code(row):
 	members = [word.strip() for word in row[0].strip("`").split(",") if word.strip() != "none"]
-	assert group_status.derived(counted(members)) == reference(members) == row[1]
+	assert statuses.derived(counted(members)) == reference(members) == row[1]
 
 
 def test_the_table_has_every_status():

@@ -5,12 +5,14 @@ from frappe import _
 
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import group_ends, group_status, submission
+from dartwing_jobs.engine import submission
+from dartwing_jobs.engine.groups import ends as group_ends
+from dartwing_jobs.engine.groups import statuses
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 
 # written by the engine alone: what a new group has there
 DERIVED = {
-	"status": group_status.QUEUED,
+	"status": statuses.QUEUED,
 	"ended_at": None,
 	"last_position": 0,
 	"last_member": None,
@@ -57,7 +59,7 @@ class JobGroup(JobsDocument):
 		required = job_type.requires_permission
 		if reason := tenancy.reason_not_to_submit(self.owner, self.organization, required):
 			frappe.throw(reason, frappe.PermissionError)
-		given = group_ends.callback_parameters(self, group_status.COMPLETED, {})
+		given = group_ends.callback_parameters(self, statuses.COMPLETED, {})
 		stored = parameters.canonical(given, _("Callback Parameters"))
 		parameters.check_secrets(job_type, [stored])
 		parameters.check_schema(job_type, stored)

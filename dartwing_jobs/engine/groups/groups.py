@@ -14,7 +14,6 @@ from dartwing_jobs.engine import (
 	control,
 	database,
 	dependents,
-	group_ends,
 	keys,
 	log,
 	order,
@@ -23,8 +22,8 @@ from dartwing_jobs.engine import (
 	states,
 	transitions,
 )
-from dartwing_jobs.engine import group_status as statuses
-from dartwing_jobs.engine.memberships import PARALLEL, SEQUENTIAL, STOP
+from dartwing_jobs.engine.groups import ends, statuses
+from dartwing_jobs.engine.groups.memberships import PARALLEL, SEQUENTIAL, STOP
 from dartwing_jobs.engine.submit import default_organization, submit, submit_many
 from dartwing_jobs.errors import GroupEnded, InvalidJobError
 
@@ -69,15 +68,15 @@ def group(
 
 def group_status(name: str) -> str:
 	"""What its members make of a group now."""
-	return group_ends.status_of(group_to_act_on(name), group_ends.counts(name)[0])
+	return ends.status_of(group_to_act_on(name), ends.counts(name)[0])
 
 
 def group_progress(name: str) -> dict:
 	"""How far a group is: its status, percent, how many members it has, how many of them in which status."""
 	row = group_to_act_on(name)
-	counts, running = group_ends.counts(name)
+	counts, running = ends.counts(name)
 	return {
-		"status": group_ends.status_of(row, counts),
+		"status": ends.status_of(row, counts),
 		"percent": statuses.percent(counts, running),
 		"total": sum(counts.values()),
 		"ended": statuses.ended(counts),
@@ -195,7 +194,7 @@ def _cancel_members(name: str, user: str, reason: str | None) -> None:
 			continue
 		if not statements.fetch(WAITING, (name,)):
 			break
-	group_ends.look(name, {"canceled"})
+	ends.look(name, {"canceled"})
 
 
 @database.own_transaction

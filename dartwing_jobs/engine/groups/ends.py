@@ -9,14 +9,15 @@ import time
 import frappe
 
 from dartwing_jobs import clock, parameters, tenancy
-from dartwing_jobs.engine import database, group_status, keys, sanitize, statements, states, transitions
+from dartwing_jobs.engine import database, keys, sanitize, statements, states, transitions
+from dartwing_jobs.engine.groups import statuses
 from dartwing_jobs.engine.submit import submit
 
 DOCTYPE = "Job Group"
 CALLBACK_STATUSES = {
-	"Success": frozenset({group_status.COMPLETED}),
-	"Failure": frozenset({group_status.PARTIAL}),
-	"Any End": group_status.ENDED,
+	"Success": frozenset({statuses.COMPLETED}),
+	"Failure": frozenset({statuses.PARTIAL}),
+	"Any End": statuses.ENDED,
 }
 UNFINISHED = "'Pending', 'Queued', 'Running'"
 # in the order of places, from where the last look found somebody: whole groups are read once, not each time
@@ -61,7 +62,7 @@ def look(group: str, events: set[str]) -> None:
 def settle_left_behind() -> None:
 	"""With the sweep: what was left by processes that were killed, or found the group's row taken."""
 	for group in _maybe_behind():
-		if group.status == group_status.QUEUED or not has_unfinished(group.name):
+		if group.status == statuses.QUEUED or not has_unfinished(group.name):
 			restate(group.name)
 
 
@@ -94,11 +95,11 @@ def status_of(group, members: dict[str, int]) -> str:
 	One that has ended stays as it is when some of its members have been deleted.
 	"""
 	are_all_there = sum(members.values()) >= group.last_position
-	if group.status in group_status.ENDED and not are_all_there and not states.ACTIVE & members.keys():
+	if group.status in statuses.ENDED and not are_all_there and not states.ACTIVE & members.keys():
 		return group.status
 	if not members and group.cancel_requested_at:
-		return group_status.CANCELED
-	return group_status.derived(members)
+		return statuses.CANCELED
+	return statuses.derived(members)
 
 
 @database.own_transaction
@@ -113,7 +114,7 @@ def restate(group: str) -> None:
 	status, now = status_of(row, members), clock.now()
 	if status == row.status:
 		return
-	has_ended = status in group_status.ENDED
+	has_ended = status in statuses.ENDED
 	columns = {"status": status, "modified": now, "ended_at": now if has_ended else None}
 	if has_ended:
 		columns |= _call_back(row, status, members)
@@ -125,7 +126,7 @@ def _look(group: str, events: set[str]) -> None:
 		_begin_if_new(group)  # who has just been started here has yet to end
 	elif "joined" in events or not has_unfinished(group):
 		restate(group)
-	elif "canceled" in events and _stored(group) == group_status.RUNNING:
+	elif "canceled" in events and _stored(group) == statuses.RUNNING:
 		_restate_if_nobody_has_run(group)
 
 
@@ -139,7 +140,7 @@ def _begin_if_new(group: str) -> None:
 	if key in _begun and time.monotonic() - _begun[key] < REMEMBER_SECONDS:
 		return
 	stored = _stored(group)
-	if stored == group_status.RUNNING:
+	if stored == statuses.RUNNING:
 		_remember(_begun, key, time.monotonic())
 	elif stored:
 		_begin(group, stored)
@@ -160,7 +161,7 @@ def _remember(memory: dict, key: tuple[str, str], value: float) -> None:
 @database.own_transaction
 def _begin(group: str, stored: str) -> None:
 	if _taken(group):
-		columns = {"status": group_status.RUNNING, "modified": clock.now(), "ended_at": None}
+		columns = {"status": statuses.RUNNING, "modified": clock.now(), "ended_at": None}
 		statements.update(DOCTYPE, group, columns, {"status": stored})
 
 

@@ -7,7 +7,7 @@ from frappe import _
 
 from dartwing_jobs import tenancy
 from dartwing_jobs.engine import database, statements, states, successors
-from dartwing_jobs.engine.group_status import ENDED
+from dartwing_jobs.engine.groups.statuses import ENDED
 from dartwing_jobs.errors import GroupEnded, InvalidJobError
 
 SEQUENTIAL, PARALLEL = "Sequential", "Parallel"
@@ -78,12 +78,12 @@ def note(group: str, event: str) -> None:
 
 
 def _look(noted: dict[str, set[str]]) -> None:
-	from dartwing_jobs.engine import group_ends  # it submits jobs, and what submits jobs knows groups
+	from dartwing_jobs.engine.groups import ends  # it submits jobs, and what submits jobs knows groups
 
 	groups = dict(noted)
 	noted.clear()
 	for group, events in groups.items():
-		group_ends.look(group, events)
+		ends.look(group, events)
 
 
 def _held(name: str):
