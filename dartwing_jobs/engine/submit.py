@@ -16,7 +16,6 @@ from dartwing_jobs.document import checked
 from dartwing_jobs.engine import (
 	bell,
 	best_effort,
-	capacity,
 	database,
 	dependents,
 	fingerprints,
@@ -36,6 +35,7 @@ from dartwing_jobs.engine import (
 )
 from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.limits import capacity
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK
 from dartwing_jobs.errors import InvalidJobError

@@ -11,7 +11,6 @@ from dartwing_jobs.engine import (
 	database,
 	dependents,
 	gauges,
-	holds,
 	lost,
 	promote,
 	routes,
@@ -20,6 +19,7 @@ from dartwing_jobs.engine import (
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.groups import ends as group_ends
 from dartwing_jobs.engine.groups import groups
+from dartwing_jobs.engine.limits import holds
 from dartwing_jobs.engine.schedules import schedules, ticks
 
 BATCH = 100

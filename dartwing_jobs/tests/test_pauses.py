@@ -6,7 +6,8 @@ import frappe
 import pytest
 
 from dartwing_jobs import cancel, testing
-from dartwing_jobs.engine import attempt, bell, holds, order, pauses, statements
+from dartwing_jobs.engine import attempt, bell, order, pauses, statements
+from dartwing_jobs.engine.limits import holds
 from dartwing_jobs.engine.submit import submit, submit_many
 from dartwing_jobs.tests.world import make_job_type, make_queue, stored_status
 

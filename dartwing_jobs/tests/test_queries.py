@@ -7,7 +7,8 @@ import frappe
 import pytest
 
 from dartwing_jobs.dartwing_jobs.doctype.background_job.background_job import INDEXES
-from dartwing_jobs.engine import claim, dependents, holds, order, promote, retention, statements, sweep
+from dartwing_jobs.engine import claim, dependents, order, promote, retention, statements, sweep
+from dartwing_jobs.engine.limits import holds
 
 TABLE = "`tabBackground Job`"
 QUEUE, PARENT = "q:crowded", "JOB-PARENT"

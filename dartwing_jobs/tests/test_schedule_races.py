@@ -9,7 +9,8 @@ import frappe
 import pytest
 
 from dartwing_jobs import schedule, submit
-from dartwing_jobs.engine import capacity, database, drain, policies, sweep, turnstiles
+from dartwing_jobs.engine import database, drain, policies, sweep
+from dartwing_jobs.engine.limits import capacity, turnstiles
 from dartwing_jobs.engine.schedules import fires, ticks
 from dartwing_jobs.errors import SubmitConflict
 from dartwing_jobs.tests import workers

@@ -13,7 +13,8 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import database, runs, statements, turnstiles
+from dartwing_jobs.engine import database, runs, statements
+from dartwing_jobs.engine.limits import turnstiles
 from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires, missed, overlaps, schedules
 from dartwing_jobs.engine.schedules.fires import FIRED, MISSED, Fire
 from dartwing_jobs.engine.schedules.grounds import Grounds

@@ -6,7 +6,6 @@ from frappe import _
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine import (
-	capacity,
 	counters,
 	database,
 	frozen,
@@ -20,6 +19,7 @@ from dartwing_jobs.engine import (
 	submission,
 )
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.limits import capacity
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
 

@@ -1,7 +1,8 @@
 """Job Organization Policy: pauses and limits of one organization."""
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import capacity, pauses, policies, turnstiles
+from dartwing_jobs.engine import pauses, policies
+from dartwing_jobs.engine.limits import capacity, turnstiles
 
 
 class JobOrganizationPolicy(JobsDocument):

@@ -1,4 +1,4 @@
-"""Job Turnstile: a row to lock while something is counted; `engine.turnstiles` writes it."""
+"""Job Turnstile: a row to lock while something is counted; `engine.limits.turnstiles` writes it."""
 
 from dartwing_jobs.document import EngineOwnedDocument
 

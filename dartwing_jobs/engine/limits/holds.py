@@ -6,9 +6,10 @@ back when the brake is off.
 
 from collections.abc import Iterator
 
-from dartwing_jobs.engine import bell, brakes, database, order, routes, statements, turnstiles
-from dartwing_jobs.engine.brakes import Brake, RateLimit
+from dartwing_jobs.engine import bell, database, order, routes, statements
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.limits import brakes, turnstiles
+from dartwing_jobs.engine.limits.brakes import Brake, RateLimit
 
 # before everybody's place: its key and its name
 HEAD_OF_LINE = (0, "")

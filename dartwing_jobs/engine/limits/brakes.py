@@ -1,6 +1,6 @@
 """What keeps a job from starting although it is due: pauses, and limits on what runs or starts.
 
-Limits are counted from what really runs, by one worker at a time (`engine/turnstiles.py`), in the transaction
+Limits are counted from what really runs, by one worker at a time (`turnstiles.py`), in the transaction
 that starts the job: never too many, and a worker that is killed takes no place with it.
 """
 
