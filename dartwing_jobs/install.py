@@ -3,10 +3,11 @@
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import declared, policies
-from dartwing_jobs.engine.categories import STANDARD_CATEGORIES
+from dartwing_jobs.engine import declared
 from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
-from dartwing_jobs.engine.queues import STANDARD_QUEUES
+from dartwing_jobs.engine.rules import policies
+from dartwing_jobs.engine.rules.categories import STANDARD_CATEGORIES
+from dartwing_jobs.engine.rules.queues import STANDARD_QUEUES
 from dartwing_jobs.engine.schedules import schedules
 
 ORGANIZATION = {

@@ -9,8 +9,9 @@ Everything that is submitted and run is committed, as it is in production: use n
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import attempt, claim, database, drain, promote, routes, statements
+from dartwing_jobs.engine import attempt, claim, database, drain, promote, statements
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.rules import routes
 
 
 def run_job(job_name: str):

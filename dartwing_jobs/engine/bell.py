@@ -15,7 +15,7 @@ import frappe
 import redis
 from frappe.utils.background_jobs import create_job_id, get_queue
 
-from dartwing_jobs.engine import routes
+from dartwing_jobs.engine.rules import routes
 
 DRAIN = "dartwing_jobs.engine.drain.answer"
 # a ring that nobody answered may be repeated after this

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import frappe
 
-from dartwing_jobs.engine import database, policies
+from dartwing_jobs.engine import database
+from dartwing_jobs.engine.rules import policies
 
 SAVEPOINT = "dartwing_best_effort"
 

@@ -2,7 +2,7 @@
 
 import frappe
 
-from dartwing_jobs.engine.queues import DEAD_LETTERS
+from dartwing_jobs.engine.rules.queues import DEAD_LETTERS
 
 # the type of the jobs that tell people about dead letters; nobody is told about those
 ALERT = "dartwing_alert"

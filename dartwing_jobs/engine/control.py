@@ -14,12 +14,12 @@ from dartwing_jobs.engine import (
 	keys,
 	log,
 	order,
-	queue_rules,
 	statements,
 	states,
 	submission,
 	transitions,
 )
+from dartwing_jobs.engine.rules import queue_rules
 from dartwing_jobs.engine.submit import submit
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.parameters import load

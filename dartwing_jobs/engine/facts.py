@@ -5,7 +5,8 @@ read until it looks around again, half a second later.
 """
 
 from dartwing_jobs import tenancy
-from dartwing_jobs.engine import database, job_types, policies, runs
+from dartwing_jobs.engine import database, runs
+from dartwing_jobs.engine.rules import job_types, policies
 
 
 class Facts:

@@ -8,7 +8,8 @@ from frappe import _
 from frappe.utils import cint, flt, get_datetime
 
 from dartwing_jobs.document import checked
-from dartwing_jobs.engine import priorities, states
+from dartwing_jobs.engine import states
+from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import FrozenFieldError
 
 # while the job waits; everything else never

@@ -9,7 +9,7 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.engine import statements
-from dartwing_jobs.engine.categories import IMPORT_EXPORT
+from dartwing_jobs.engine.rules.categories import IMPORT_EXPORT
 from dartwing_jobs.errors import InputChanged, InvalidJobError
 
 ADDRESSES = ("/files/", "/private/files/")

@@ -1,8 +1,9 @@
 """Ends attempts whose process is gone or was killed, on behalf of the worker that can no longer do it."""
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import claim, database, job_types, outcomes, statements, states
+from dartwing_jobs.engine import claim, database, outcomes, statements, states
 from dartwing_jobs.engine.attempt import Attempt
+from dartwing_jobs.engine.rules import job_types
 from dartwing_jobs.errors import WorkerLost
 
 LOST = "The worker was lost"

@@ -7,7 +7,8 @@ A higher priority is a lower band, and goes first. So that a low one does not wa
 worker takes its next job from the lowest band that has any (`engine/claim.py`).
 """
 
-from dartwing_jobs.engine import priorities, statements
+from dartwing_jobs.engine import statements
+from dartwing_jobs.engine.rules import priorities
 
 BAND = 2**40
 RANKS = {word: rank for rank, word in enumerate(reversed(priorities.ALL))}

@@ -6,18 +6,8 @@ All leave the commit to their caller. Is the job no longer ours, they raise Leas
 import json
 from datetime import datetime, timedelta
 
-from dartwing_jobs.engine import (
-	bell,
-	burials,
-	classification,
-	database,
-	dependents,
-	job_types,
-	runs,
-	states,
-	successors,
-	transitions,
-)
+from dartwing_jobs.engine import bell, burials, database, dependents, runs, states, successors, transitions
+from dartwing_jobs.engine.rules import classification, job_types
 
 TRANSIENT = "Transient"
 PERMANENT = "Permanent"

@@ -4,9 +4,10 @@ import frappe
 from frappe import _
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import bell, routes
+from dartwing_jobs.engine import bell
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.limits import brakes, holds
+from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.errors import InvalidJobError
 
 ENGINE, QUEUE, JOB_TYPE, ORGANIZATION = "engine", "queue", "job_type", "organization"

@@ -7,7 +7,7 @@ import frappe
 from dartwing_jobs.engine import log, outcomes, states, transitions
 from dartwing_jobs.engine.control import CANCEL_REQUESTED
 from dartwing_jobs.engine.dead_letters import DISCARDED
-from dartwing_jobs.engine.queues import DEAD_LETTERS
+from dartwing_jobs.engine.rules.queues import DEAD_LETTERS
 
 OLDEST_FIRST = "timestamp asc, name asc"
 # the fields of a job that are history, not what somebody asked for

@@ -26,7 +26,6 @@ from dartwing_jobs.engine import (
 	log,
 	naming,
 	payload,
-	priorities,
 	runs,
 	statements,
 	states,
@@ -38,6 +37,7 @@ from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.limits import capacity
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK
+from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import InvalidJobError
 
 # what a submitter may say about a job beside its type, organization and parameters

@@ -13,13 +13,13 @@ from dartwing_jobs.engine import (
 	gauges,
 	lost,
 	promote,
-	routes,
 	statements,
 )
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.groups import ends as group_ends
 from dartwing_jobs.engine.groups import groups
 from dartwing_jobs.engine.limits import holds
+from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.engine.schedules import schedules, ticks
 
 BATCH = 100

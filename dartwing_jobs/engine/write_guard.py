@@ -10,7 +10,7 @@ from functools import wraps
 
 import frappe
 
-from dartwing_jobs.engine import policies
+from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.engine.written_tables import DELETE, INSERT, UPDATE, NotUnderstood, writes_of
 from dartwing_jobs.errors import LeaseLost, WriteNotAllowed
 

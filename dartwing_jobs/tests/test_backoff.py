@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as some
 
-from dartwing_jobs.engine.backoff import JITTER, Backoff
+from dartwing_jobs.engine.rules.backoff import JITTER, Backoff
 
 seconds = some.floats(0.001, 10_000)
 chances = some.floats(0, 1)

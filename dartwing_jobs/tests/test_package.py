@@ -143,7 +143,7 @@ def imports_of(path: Path) -> set[str]:
 	}
 
 
-@pytest.mark.parametrize("module", ["states", "priorities", "categories", "queues"])
+@pytest.mark.parametrize("module", ["states", "rules/priorities", "rules/categories", "rules/queues"])
 def test_tables_are_pure(module):
 	assert not {
 		name

@@ -9,8 +9,9 @@ import frappe
 import pytest
 
 from dartwing_jobs import schedule, submit
-from dartwing_jobs.engine import database, drain, policies, sweep
+from dartwing_jobs.engine import database, drain, sweep
 from dartwing_jobs.engine.limits import capacity, turnstiles
+from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.engine.schedules import fires, ticks
 from dartwing_jobs.errors import SubmitConflict
 from dartwing_jobs.tests import workers

@@ -7,7 +7,8 @@ import frappe
 import pytest
 
 from dartwing_jobs import clock, parameters, schedule, settings, submit
-from dartwing_jobs.engine import bell, database, queue_rules, retention, statements, sweep
+from dartwing_jobs.engine import bell, database, retention, statements, sweep
+from dartwing_jobs.engine.rules import queue_rules
 from dartwing_jobs.engine.schedules import fire_jobs, fire_times, schedules, ticks
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.testing import run_all_due, run_job

@@ -3,7 +3,8 @@
 import frappe
 import pytest
 
-from dartwing_jobs.engine import priorities, submission
+from dartwing_jobs.engine import submission
+from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 from dartwing_jobs.tests.world import (
 	make_job,

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from dartwing_jobs.engine import database, naming, policies, statements
+from dartwing_jobs.engine import database, naming, statements
 from dartwing_jobs.engine.burials import ALERT
+from dartwing_jobs.engine.rules import policies
 
 RUNNING = "(select 1 from `tabBackground Job` where {0} limit {1}) counted"
 STARTED = "(select 1 from `tabJob Run` where job_type = %s and name > %s limit {0}) counted"

@@ -7,9 +7,10 @@ Who counts goes through a turnstile, so that two cannot both take the last place
 import frappe
 from frappe import _
 
-from dartwing_jobs.engine import database, policies, routes, statements
+from dartwing_jobs.engine import database, statements
 from dartwing_jobs.engine.burials import ALERT
 from dartwing_jobs.engine.limits import turnstiles
+from dartwing_jobs.engine.rules import policies, routes
 from dartwing_jobs.errors import QueueFull
 
 # in line, held, or waiting for their moment; children of unfinished parents wait elsewhere

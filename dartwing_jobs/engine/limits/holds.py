@@ -6,10 +6,11 @@ back when the brake is off.
 
 from collections.abc import Iterator
 
-from dartwing_jobs.engine import bell, database, order, routes, statements
+from dartwing_jobs.engine import bell, database, order, statements
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.limits import brakes, turnstiles
 from dartwing_jobs.engine.limits.brakes import Brake, RateLimit
+from dartwing_jobs.engine.rules import routes
 
 # before everybody's place: its key and its name
 HEAD_OF_LINE = (0, "")

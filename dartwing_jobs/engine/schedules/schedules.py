@@ -9,8 +9,9 @@ from frappe.model.document import Document
 from frappe.utils import cint
 
 from dartwing_jobs import clock, cron, parameters, tenancy
-from dartwing_jobs.engine import bell, database, queue_rules, statements
-from dartwing_jobs.engine.queues import MAINTENANCE_QUEUE
+from dartwing_jobs.engine import bell, database, statements
+from dartwing_jobs.engine.rules import queue_rules
+from dartwing_jobs.engine.rules.queues import MAINTENANCE_QUEUE
 from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires
 from dartwing_jobs.engine.schedules.fires import FORCED, Fire
 from dartwing_jobs.engine.schedules.grounds import Grounds

@@ -13,13 +13,13 @@ from dartwing_jobs.engine import (
 	keys,
 	log,
 	naming,
-	priorities,
 	promote,
 	states,
 	submission,
 )
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.limits import capacity
+from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
 

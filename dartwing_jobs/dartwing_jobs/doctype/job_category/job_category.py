@@ -4,8 +4,8 @@ import frappe
 from frappe import _
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import policies
-from dartwing_jobs.engine.categories import STANDARD_CATEGORIES
+from dartwing_jobs.engine.rules import policies
+from dartwing_jobs.engine.rules.categories import STANDARD_CATEGORIES
 from dartwing_jobs.errors import InvalidJobError
 
 

@@ -1,8 +1,9 @@
 """Job Organization Policy: pauses and limits of one organization."""
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import pauses, policies
+from dartwing_jobs.engine import pauses
 from dartwing_jobs.engine.limits import capacity, turnstiles
+from dartwing_jobs.engine.rules import policies
 
 
 class JobOrganizationPolicy(JobsDocument):

@@ -5,9 +5,10 @@ from frappe import _
 from frappe.utils.background_jobs import get_queue_list
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import pauses, routes
+from dartwing_jobs.engine import pauses
 from dartwing_jobs.engine.limits import capacity, turnstiles
-from dartwing_jobs.engine.queues import STANDARD_QUEUE_NAMES
+from dartwing_jobs.engine.rules import routes
+from dartwing_jobs.engine.rules.queues import STANDARD_QUEUE_NAMES
 from dartwing_jobs.errors import InvalidJobError
 
 

@@ -6,7 +6,8 @@ from frappe.utils import get_system_timezone
 
 from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import database, priorities, submission
+from dartwing_jobs.engine import database, submission
+from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.engine.schedules import fire_times, fires, grounds, schedules
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
 

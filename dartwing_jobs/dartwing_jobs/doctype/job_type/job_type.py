@@ -8,8 +8,9 @@ from frappe.permissions import rights
 from frappe.utils import cint
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import handlers, pauses, policies, priorities, queue_rules, write_guard
-from dartwing_jobs.engine.categories import GENERAL
+from dartwing_jobs.engine import handlers, pauses, write_guard
+from dartwing_jobs.engine.rules import policies, priorities, queue_rules
+from dartwing_jobs.engine.rules.categories import GENERAL
 from dartwing_jobs.errors import InvalidJobError
 
 DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import frappe
 
 from dartwing_jobs.engine import statements
-from dartwing_jobs.engine.categories import DEFAULTS, GENERAL, STANDARD_CATEGORIES
+from dartwing_jobs.engine.rules.categories import DEFAULTS, GENERAL, STANDARD_CATEGORIES
 
 CATEGORY = "Job Category"
 COLUMNS = ("name", "job_queue", *DEFAULTS)

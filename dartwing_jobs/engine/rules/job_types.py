@@ -1,7 +1,8 @@
 """What an attempt must know of its Job Type, and what that means."""
 
-from dartwing_jobs.engine import policies, statements
-from dartwing_jobs.engine.backoff import Backoff
+from dartwing_jobs.engine import statements
+from dartwing_jobs.engine.rules import policies
+from dartwing_jobs.engine.rules.backoff import Backoff
 
 IN_A_PROCESS_OF_ITS_OWN = "Process"
 NEW_JOB = "New Job"

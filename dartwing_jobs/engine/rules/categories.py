@@ -1,6 +1,6 @@
 """Categories of work and what each brings along: queue, retries, backoff, key lifetime, rules.
 
-These six are made when a site lacks them. What counts are the rows that the site has: `engine/policies.py`.
+These six are made when a site lacks them. What counts are the rows that the site has: `policies.py`.
 """
 
 GENERAL = "General"

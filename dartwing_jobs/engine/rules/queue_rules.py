@@ -3,9 +3,9 @@
 import frappe
 from frappe import _
 
-from dartwing_jobs.engine import policies
-from dartwing_jobs.engine.categories import GENERAL, MAINTENANCE
-from dartwing_jobs.engine.queues import (
+from dartwing_jobs.engine.rules import policies
+from dartwing_jobs.engine.rules.categories import GENERAL, MAINTENANCE
+from dartwing_jobs.engine.rules.queues import (
 	CRITICAL_QUEUE,
 	DEAD_LETTERS,
 	MAINTENANCE_QUEUE,

@@ -1,0 +1,1 @@
+"""What was decided about kinds of work: priorities, categories, queues, job types, retries."""
