@@ -7,7 +7,7 @@ from frappe.utils import cint
 from dartwing_jobs import clock
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs.api.jobs import MOST_AT_ONCE, submit_in_own_transaction, submitted
-from dartwing_jobs.engine import templates
+from dartwing_jobs.engine.intake import templates
 from dartwing_jobs.errors import InvalidJobError
 
 BAR = "|"

@@ -17,7 +17,6 @@ from dartwing_jobs.engine import (
 	lease,
 	order,
 	outcomes,
-	payload,
 	runs,
 	sanitize,
 	statements,
@@ -29,6 +28,7 @@ from dartwing_jobs.engine import (
 from dartwing_jobs.engine.context import JobContext, Snooze
 from dartwing_jobs.engine.deadline import deadline
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.intake import payload
 from dartwing_jobs.errors import JobCanceled, JobTimeout, LeaseLost, WorkerStopping
 
 # what a drain does next, inside the transaction that ends an attempt: the next attempt, or None

@@ -11,7 +11,6 @@ from dartwing_jobs.engine import (
 	burials,
 	database,
 	dependents,
-	keys,
 	log,
 	order,
 	statements,
@@ -19,6 +18,7 @@ from dartwing_jobs.engine import (
 	submission,
 	transitions,
 )
+from dartwing_jobs.engine.intake import keys
 from dartwing_jobs.engine.rules import queue_rules
 from dartwing_jobs.engine.submit import submit
 from dartwing_jobs.errors import InvalidJobError

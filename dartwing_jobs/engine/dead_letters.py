@@ -14,7 +14,7 @@ from frappe.utils import cint
 from dartwing_jobs import clock, tenancy
 from dartwing_jobs.document import checked
 from dartwing_jobs.engine import control, database, log, sanitize, statements, states, transitions
-from dartwing_jobs.engine.frozen import shipped_fields
+from dartwing_jobs.engine.intake.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
 
 DISCARDED = "job.discarded"

@@ -15,25 +15,21 @@ from dartwing_jobs import settings, tenancy
 from dartwing_jobs.document import checked
 from dartwing_jobs.engine import (
 	bell,
-	best_effort,
 	database,
 	dependents,
-	fingerprints,
-	foreign,
 	inputs,
-	keys,
 	listeners,
 	log,
 	naming,
-	payload,
 	runs,
 	statements,
 	states,
 	submission,
 	tracing,
 )
-from dartwing_jobs.engine.frozen import shipped_fields
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.intake import best_effort, fingerprints, foreign, keys, payload
+from dartwing_jobs.engine.intake.frozen import shipped_fields
 from dartwing_jobs.engine.limits import capacity
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK

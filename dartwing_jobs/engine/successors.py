@@ -5,18 +5,8 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import (
-	bell,
-	database,
-	fingerprints,
-	keys,
-	log,
-	naming,
-	order,
-	statements,
-	states,
-	steps,
-)
+from dartwing_jobs.engine import bell, database, log, naming, order, statements, states, steps
+from dartwing_jobs.engine.intake import fingerprints, keys
 
 # how a job follows another: by itself, when that one failed; or because somebody wanted it again
 RETRY, REPLAY = "retry", "replay"

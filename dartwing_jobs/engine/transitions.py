@@ -7,8 +7,9 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, keys, listeners, log, statements, states
+from dartwing_jobs.engine import database, listeners, log, statements, states
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.intake import keys
 
 # the moment that entering a status stamps on the job
 STAMPS = {

@@ -7,7 +7,8 @@ import frappe
 import pytest
 
 from dartwing_jobs import submit, submit_many
-from dartwing_jobs.engine import database, foreign, statements
+from dartwing_jobs.engine import database, statements
+from dartwing_jobs.engine.intake import foreign
 from dartwing_jobs.errors import DuplicateJob, SubmitConflict
 from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.processes import beside, in_other_processes

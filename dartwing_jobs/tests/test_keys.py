@@ -7,7 +7,8 @@ import pytest
 
 from dartwing_jobs import clock, stable_key, submit, submit_many
 from dartwing_jobs.api import jobs as api
-from dartwing_jobs.engine import attempt, control, database, drain, keys, retention, statements
+from dartwing_jobs.engine import attempt, control, database, drain, retention, statements
+from dartwing_jobs.engine.intake import keys
 from dartwing_jobs.errors import DuplicateJob, InvalidJobError, KeyConflict
 from dartwing_jobs.testing import fall_due, run_job, start_job
 from dartwing_jobs.tests.browser import Browser

@@ -4,7 +4,8 @@ import re
 from pathlib import Path
 
 import dartwing_jobs
-from dartwing_jobs.engine import frozen, states
+from dartwing_jobs.engine import states
+from dartwing_jobs.engine.intake import frozen
 
 TEXT = (Path(dartwing_jobs.__file__).parents[1] / "docs" / "lifecycle.md").read_text()
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as some
 
 import dartwing_jobs
-from dartwing_jobs.engine.templates import merged
+from dartwing_jobs.engine.intake.templates import merged
 
 TEXT = (Path(dartwing_jobs.__file__).parents[1] / "docs" / "templates.md").read_text()
 EXAMPLES = re.findall(r"^\| `({.*})` \| `({.*})` \| `({.*})` \|$", TEXT, re.M)

@@ -9,7 +9,8 @@ import pytest
 from werkzeug.test import Client
 
 from dartwing_jobs import submit
-from dartwing_jobs.engine import drain, payload
+from dartwing_jobs.engine import drain
+from dartwing_jobs.engine.intake import payload
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.browser import Browser

@@ -9,8 +9,9 @@ import time
 import frappe
 
 from dartwing_jobs import clock, parameters, tenancy
-from dartwing_jobs.engine import database, keys, sanitize, statements, states, transitions
+from dartwing_jobs.engine import database, sanitize, statements, states, transitions
 from dartwing_jobs.engine.groups import statuses
+from dartwing_jobs.engine.intake import keys
 from dartwing_jobs.engine.submit import submit
 
 DOCTYPE = "Job Group"

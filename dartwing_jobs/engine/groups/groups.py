@@ -14,7 +14,6 @@ from dartwing_jobs.engine import (
 	control,
 	database,
 	dependents,
-	keys,
 	log,
 	order,
 	promote,
@@ -24,6 +23,7 @@ from dartwing_jobs.engine import (
 )
 from dartwing_jobs.engine.groups import ends, statuses
 from dartwing_jobs.engine.groups.memberships import PARALLEL, SEQUENTIAL, STOP
+from dartwing_jobs.engine.intake import keys
 from dartwing_jobs.engine.submit import default_organization, submit, submit_many
 from dartwing_jobs.errors import GroupEnded, InvalidJobError
 

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 import frappe
 
 from dartwing_jobs import parameters
-from dartwing_jobs.engine import database, keys, runs, statements, templates
+from dartwing_jobs.engine import database, runs, statements
 from dartwing_jobs.engine.dependents import RUN_ANYWAY
+from dartwing_jobs.engine.intake import keys, templates
 from dartwing_jobs.engine.rules import queue_rules
 from dartwing_jobs.engine.schedules.fires import Fire
 from dartwing_jobs.engine.schedules.grounds import Grounds

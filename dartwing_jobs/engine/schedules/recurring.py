@@ -10,7 +10,7 @@ from frappe.model.document import Document
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs import tenancy
 from dartwing_jobs.document import checked
-from dartwing_jobs.engine import templates
+from dartwing_jobs.engine.intake import templates
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.engine.schedules import fire_times, schedules
 from dartwing_jobs.engine.submit import default_organization

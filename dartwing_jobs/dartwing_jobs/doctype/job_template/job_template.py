@@ -8,7 +8,8 @@ from frappe import _
 
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import submission, templates
+from dartwing_jobs.engine import submission
+from dartwing_jobs.engine.intake import templates
 from dartwing_jobs.engine.schedules import schedules
 from dartwing_jobs.errors import InvalidJobError
 

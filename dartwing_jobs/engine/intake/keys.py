@@ -15,7 +15,8 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, fingerprints, foreign, rows, statements, states
+from dartwing_jobs.engine import database, rows, statements, states
+from dartwing_jobs.engine.intake import fingerprints, foreign
 from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.errors import DuplicateJob, InvalidJobError, KeyConflict, SubmitConflict
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import frappe
 from frappe import _
 
-from dartwing_jobs.engine import fingerprints
+from dartwing_jobs.engine.intake import fingerprints
 from dartwing_jobs.errors import InvalidJobError
 
 USER, SYSTEM, API_KEY = "user", "system", "api_key"
