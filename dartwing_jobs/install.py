@@ -3,7 +3,7 @@
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import declared
+from dartwing_jobs.engine.handling import declared
 from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
 from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.engine.rules.categories import STANDARD_CATEGORIES

@@ -2,7 +2,7 @@
 
 import time
 
-from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.errors import PermanentError, TransientError
 
 PAUSE_SECONDS = 0.1

@@ -16,7 +16,7 @@ from frappe.utils import get_url_to_form
 from dartwing_jobs import clock, parameters, settings, tenancy
 from dartwing_jobs.engine import database, log, statements, states
 from dartwing_jobs.engine.burials import ALERT
-from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.engine.rules.categories import NOTIFICATION
 from dartwing_jobs.engine.signatures import sign, verify
 from dartwing_jobs.engine.submit import submit

@@ -11,9 +11,6 @@ from dartwing_jobs import clock, parameters
 from dartwing_jobs.engine import (
 	database,
 	fresh,
-	handlers,
-	inputs,
-	job_hooks,
 	lease,
 	order,
 	outcomes,
@@ -23,11 +20,11 @@ from dartwing_jobs.engine import (
 	states,
 	tracing,
 	transitions,
-	write_guard,
 )
-from dartwing_jobs.engine.context import JobContext, Snooze
-from dartwing_jobs.engine.deadline import deadline
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.handling import handlers, inputs, job_hooks, write_guard
+from dartwing_jobs.engine.handling.context import JobContext, Snooze
+from dartwing_jobs.engine.handling.deadline import deadline
 from dartwing_jobs.engine.intake import payload
 from dartwing_jobs.errors import JobCanceled, JobTimeout, LeaseLost, WorkerStopping
 

@@ -10,7 +10,8 @@ from itertools import islice
 import frappe
 
 from dartwing_jobs import clock, settings
-from dartwing_jobs.engine import counters, database, outputs, statements, states
+from dartwing_jobs.engine import counters, database, statements, states
+from dartwing_jobs.engine.handling import outputs
 
 JOB = "Background Job"
 RUN = "Job Run"

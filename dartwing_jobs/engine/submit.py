@@ -17,7 +17,6 @@ from dartwing_jobs.engine import (
 	bell,
 	database,
 	dependents,
-	inputs,
 	listeners,
 	log,
 	naming,
@@ -28,6 +27,7 @@ from dartwing_jobs.engine import (
 	tracing,
 )
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.handling import inputs
 from dartwing_jobs.engine.intake import best_effort, fingerprints, foreign, keys, payload
 from dartwing_jobs.engine.intake.frozen import shipped_fields
 from dartwing_jobs.engine.limits import capacity

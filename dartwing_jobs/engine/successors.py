@@ -5,7 +5,8 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import bell, database, log, naming, order, statements, states, steps
+from dartwing_jobs.engine import bell, database, log, naming, order, statements, states
+from dartwing_jobs.engine.handling import steps
 from dartwing_jobs.engine.intake import fingerprints, keys
 
 # how a job follows another: by itself, when that one failed; or because somebody wanted it again

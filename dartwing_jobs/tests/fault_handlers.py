@@ -7,7 +7,7 @@ from pathlib import Path
 
 import frappe
 
-from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.errors import TransientError
 from dartwing_jobs.tests import effects
 

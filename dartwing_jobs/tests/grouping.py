@@ -5,7 +5,7 @@ import signal
 
 import frappe
 
-from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.errors import TransientError
 
 

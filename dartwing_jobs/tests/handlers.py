@@ -7,8 +7,8 @@ import time
 
 import frappe
 
-from dartwing_jobs.engine.context import Snooze
-from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.engine.handling.context import Snooze
+from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.errors import TransientError, WorkerStopping
 
 

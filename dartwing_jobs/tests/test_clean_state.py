@@ -5,7 +5,7 @@ import pytest
 
 from dartwing_jobs import hooks, submit
 from dartwing_jobs.engine import drain
-from dartwing_jobs.engine import job_hooks as engine_hooks
+from dartwing_jobs.engine.handling import job_hooks as engine_hooks
 from dartwing_jobs.tests import littering
 from dartwing_jobs.tests.world import make_job_type, make_queue, stored_status
 

@@ -3,7 +3,8 @@
 import frappe
 import pytest
 
-from dartwing_jobs.engine import database, drain, steps
+from dartwing_jobs.engine import database, drain
+from dartwing_jobs.engine.handling import steps
 from dartwing_jobs.tests import stepping
 from dartwing_jobs.tests.world import (
 	REPEATABLE,

@@ -6,7 +6,7 @@ import frappe
 import pytest
 
 from dartwing_jobs import hooks, install, job_handler
-from dartwing_jobs.engine import declared, handlers
+from dartwing_jobs.engine.handling import declared, handlers
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.tests import declaring
 from dartwing_jobs.tests.world import make_job, make_job_type

@@ -9,7 +9,7 @@ import pytest
 from dartwing_jobs import testing
 from dartwing_jobs.engine import attempt, bell, burials, database, drain, naming, sweep
 from dartwing_jobs.engine.facts import Facts
-from dartwing_jobs.engine.handlers import job_handler
+from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.engine.limits import brakes
 from dartwing_jobs.engine.submit import submit, submit_many
 from dartwing_jobs.tests.processes import in_other_processes

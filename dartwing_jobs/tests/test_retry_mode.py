@@ -4,7 +4,8 @@ import frappe
 import pytest
 
 from dartwing_jobs.api import jobs as api
-from dartwing_jobs.engine import drain, statements, steps, successors
+from dartwing_jobs.engine import drain, statements, successors
+from dartwing_jobs.engine.handling import steps
 from dartwing_jobs.testing import fall_due
 from dartwing_jobs.tests.world import make_job, make_job_type, make_queue, plant, stored_status, story
 

@@ -12,7 +12,7 @@ import pytest
 
 from dartwing_jobs import PermanentError, TransientError, clock, job_handler, submit
 from dartwing_jobs.engine import control, drain, story, sweep
-from dartwing_jobs.engine.context import Snooze
+from dartwing_jobs.engine.handling.context import Snooze
 from dartwing_jobs.testing import fall_due, lose_worker, run_job, start_job
 from dartwing_jobs.tests.world import make_job, make_job_type, make_organization, make_queue, planted
 

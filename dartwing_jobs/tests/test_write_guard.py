@@ -5,7 +5,7 @@ import pytest
 
 from dartwing_jobs import submit
 from dartwing_jobs.engine import drain, states
-from dartwing_jobs.engine.written_tables import NotUnderstood, writes_of
+from dartwing_jobs.engine.handling.written_tables import NotUnderstood, writes_of
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.tests import guarded
 from dartwing_jobs.tests.world import make_job_type, make_queue, make_user, stored_status, story

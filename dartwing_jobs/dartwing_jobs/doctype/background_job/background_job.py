@@ -5,8 +5,9 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import counters, database, inputs, log, naming, promote, states, submission
+from dartwing_jobs.engine import counters, database, log, naming, promote, states, submission
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.handling import inputs
 from dartwing_jobs.engine.intake import frozen, keys
 from dartwing_jobs.engine.limits import capacity
 from dartwing_jobs.engine.rules import priorities

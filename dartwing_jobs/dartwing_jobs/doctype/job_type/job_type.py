@@ -8,7 +8,8 @@ from frappe.permissions import rights
 from frappe.utils import cint
 
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import handlers, pauses, write_guard
+from dartwing_jobs.engine import pauses
+from dartwing_jobs.engine.handling import handlers, write_guard
 from dartwing_jobs.engine.rules import policies, priorities, queue_rules
 from dartwing_jobs.engine.rules.categories import GENERAL
 from dartwing_jobs.errors import InvalidJobError
@@ -45,7 +46,7 @@ class JobType(JobsDocument):
 			frappe.throw(message.format(self.name, job), frappe.LinkExistsError)
 
 	def remembered_declaration(self) -> str | None:
-		"""Memory of `engine.declared`, which writes past the document: whoever saves one cannot change it."""
+		"""Memory of `engine.handling.declared`, which writes past the document: no save can change it."""
 		return None if self.is_new() else frappe.db.get_value("Job Type", self.name, "declared")
 
 	def take_from_category(self) -> None:

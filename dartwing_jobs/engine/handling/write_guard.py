@@ -10,8 +10,8 @@ from functools import wraps
 
 import frappe
 
+from dartwing_jobs.engine.handling.written_tables import DELETE, INSERT, UPDATE, NotUnderstood, writes_of
 from dartwing_jobs.engine.rules import policies
-from dartwing_jobs.engine.written_tables import DELETE, INSERT, UPDATE, NotUnderstood, writes_of
 from dartwing_jobs.errors import LeaseLost, WriteNotAllowed
 
 # what Frappe writes beside a document: its number and its history, what is left of it, what went wrong

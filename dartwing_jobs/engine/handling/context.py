@@ -7,7 +7,8 @@ from typing import Any
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import log, outputs, sanitize, statements, states, steps, write_guard
+from dartwing_jobs.engine import log, sanitize, statements, states
+from dartwing_jobs.engine.handling import outputs, steps, write_guard
 from dartwing_jobs.errors import JobCanceled, LeaseLost, WorkerStopping
 
 MESSAGE_LENGTH = 140

@@ -13,7 +13,7 @@ from types import ModuleType
 import frappe
 from frappe import _
 
-from dartwing_jobs.engine.handlers import HOOK, Declaration, declaration_of
+from dartwing_jobs.engine.handling.handlers import HOOK, Declaration, declaration_of
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import InvalidJobError
 
