@@ -13,7 +13,8 @@ from prometheus_client.core import (
 from werkzeug.wrappers import Response
 
 from dartwing_jobs import clock, scraper
-from dartwing_jobs.engine import counters, gauges, metrics, statements
+from dartwing_jobs.engine import metrics, statements
+from dartwing_jobs.engine.observing import counters, gauges
 
 # a scrape may count what is uncounted for so long; what is left is left to the sweep
 FOLD_SECONDS = 2

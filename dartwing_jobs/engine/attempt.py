@@ -18,7 +18,6 @@ from dartwing_jobs.engine import (
 	sanitize,
 	statements,
 	states,
-	tracing,
 	transitions,
 )
 from dartwing_jobs.engine.facts import Facts
@@ -26,6 +25,7 @@ from dartwing_jobs.engine.handling import handlers, inputs, job_hooks, write_gua
 from dartwing_jobs.engine.handling.context import JobContext, Snooze
 from dartwing_jobs.engine.handling.deadline import deadline
 from dartwing_jobs.engine.intake import payload
+from dartwing_jobs.engine.observing import tracing
 from dartwing_jobs.errors import JobCanceled, JobTimeout, LeaseLost, WorkerStopping
 
 # what a drain does next, inside the transaction that ends an attempt: the next attempt, or None

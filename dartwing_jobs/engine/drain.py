@@ -9,10 +9,11 @@ import frappe
 
 from dartwing_jobs import settings
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import bell, claim, database, fresh, promote, sweep, tracing
+from dartwing_jobs.engine import bell, claim, database, fresh, promote, sweep
 from dartwing_jobs.engine.claim import LOW_TURN, Turns
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.limits import brakes, holds
+from dartwing_jobs.engine.observing import tracing
 from dartwing_jobs.engine.rules import job_types, routes
 from dartwing_jobs.engine.schedules import ticks
 from dartwing_jobs.engine.watchdog import STOP, WANTED, YIELD, Watchdog

@@ -5,7 +5,8 @@ from datetime import datetime
 
 import frappe
 
-from dartwing_jobs.engine import counters, journal, naming, rows, sanitize, statements
+from dartwing_jobs.engine import naming, rows, sanitize, statements
+from dartwing_jobs.engine.observing import counters, journal
 
 # what each row takes over from its job, so that it can be read alone
 FROM_THE_JOB = (

@@ -6,7 +6,8 @@ import frappe
 from frappe import _
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import gauges, naming, statements, states
+from dartwing_jobs.engine import naming, statements, states
+from dartwing_jobs.engine.observing import gauges
 from dartwing_jobs.errors import InvalidJobError
 
 WINDOW_HOURS = 24

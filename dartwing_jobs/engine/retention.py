@@ -10,8 +10,9 @@ from itertools import islice
 import frappe
 
 from dartwing_jobs import clock, settings
-from dartwing_jobs.engine import counters, database, statements, states
+from dartwing_jobs.engine import database, statements, states
 from dartwing_jobs.engine.handling import outputs
+from dartwing_jobs.engine.observing import counters
 
 JOB = "Background Job"
 RUN = "Job Run"

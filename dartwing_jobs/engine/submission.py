@@ -10,10 +10,11 @@ from frappe import _
 from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
-from dartwing_jobs.engine import statements, tracing
+from dartwing_jobs.engine import statements
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.intake import payload
 from dartwing_jobs.engine.intake.frozen import shipped_fields
+from dartwing_jobs.engine.observing import tracing
 from dartwing_jobs.engine.rules import policies, priorities, queue_rules
 from dartwing_jobs.errors import InvalidJobError
 

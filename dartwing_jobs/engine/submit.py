@@ -13,24 +13,13 @@ from frappe.model.document import Document
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs import settings, tenancy
 from dartwing_jobs.document import checked
-from dartwing_jobs.engine import (
-	bell,
-	database,
-	dependents,
-	listeners,
-	log,
-	naming,
-	runs,
-	statements,
-	states,
-	submission,
-	tracing,
-)
+from dartwing_jobs.engine import bell, database, dependents, log, naming, runs, statements, states, submission
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.handling import inputs
 from dartwing_jobs.engine.intake import best_effort, fingerprints, foreign, keys, payload
 from dartwing_jobs.engine.intake.frozen import shipped_fields
 from dartwing_jobs.engine.limits import capacity
+from dartwing_jobs.engine.observing import listeners, tracing
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK
 from dartwing_jobs.engine.rules import priorities

@@ -3,22 +3,12 @@
 from datetime import datetime, timedelta
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import (
-	alerts,
-	bell,
-	claim,
-	counters,
-	database,
-	dependents,
-	gauges,
-	lost,
-	promote,
-	statements,
-)
+from dartwing_jobs.engine import alerts, bell, claim, database, dependents, lost, promote, statements
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.groups import ends as group_ends
 from dartwing_jobs.engine.groups import groups
 from dartwing_jobs.engine.limits import holds
+from dartwing_jobs.engine.observing import counters, gauges
 from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.engine.schedules import schedules, ticks
 

@@ -7,9 +7,10 @@ from datetime import datetime
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, listeners, log, statements, states
+from dartwing_jobs.engine import database, log, statements, states
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.intake import keys
+from dartwing_jobs.engine.observing import listeners
 
 # the moment that entering a status stamps on the job
 STAMPS = {

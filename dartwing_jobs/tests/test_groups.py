@@ -22,8 +22,9 @@ from dartwing_jobs import (
 	submit,
 	submit_many,
 )
-from dartwing_jobs.engine import database, dependents, drain, listeners, retention, statements, sweep
+from dartwing_jobs.engine import database, dependents, drain, retention, statements, sweep
 from dartwing_jobs.engine.groups import ends as group_ends
+from dartwing_jobs.engine.observing import listeners
 from dartwing_jobs.errors import DuplicateJob, FrozenFieldError, GroupEnded, InvalidJobError
 from dartwing_jobs.testing import fall_due, run_job, start_job
 from dartwing_jobs.tests import workers

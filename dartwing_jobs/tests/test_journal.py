@@ -9,7 +9,7 @@ import frappe
 import pytest
 
 from dartwing_jobs import PermanentError, job_handler, submit
-from dartwing_jobs.engine import journal
+from dartwing_jobs.engine.observing import journal
 from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.processes import in_other_processes
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue

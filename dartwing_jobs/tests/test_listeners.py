@@ -5,7 +5,8 @@ import pytest
 from frappe.utils.background_jobs import get_queue
 
 from dartwing_jobs import hooks, submit
-from dartwing_jobs.engine import drain, listeners
+from dartwing_jobs.engine import drain
+from dartwing_jobs.engine.observing import listeners
 from dartwing_jobs.tests import listening
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue, stored_status
 

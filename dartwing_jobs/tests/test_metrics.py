@@ -16,16 +16,9 @@ from rq import Queue, Worker
 
 from dartwing_jobs import PermanentError, TransientError, clock, job_handler, submit, submit_many
 from dartwing_jobs.api import metrics as api
-from dartwing_jobs.engine import (
-	bell,
-	counters,
-	gauges,
-	retention,
-	rows,
-	statements,
-	sweep,
-)
-from dartwing_jobs.engine.counters import Counter
+from dartwing_jobs.engine import bell, retention, rows, statements, sweep
+from dartwing_jobs.engine.observing import counters, gauges
+from dartwing_jobs.engine.observing.counters import Counter
 from dartwing_jobs.testing import run_job, start_job
 from dartwing_jobs.tests.browser import Browser
 from dartwing_jobs.tests.processes import in_other_processes

@@ -7,7 +7,7 @@ import frappe
 import pytest
 
 from dartwing_jobs import TransientError, job_handler, submit
-from dartwing_jobs.engine import tracing
+from dartwing_jobs.engine.observing import tracing
 from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.processes import in_other_processes
 from dartwing_jobs.tests.world import make_job_type, make_queue
@@ -24,7 +24,7 @@ class Missing:
 
 sys.meta_path.insert(0, Missing())
 import dartwing_jobs.engine.drain
-from dartwing_jobs.engine import tracing
+from dartwing_jobs.engine.observing import tracing
 with tracing.submitting("a", None), tracing.running({"job_type": "a"}):
 	assert tracing.current_traceparent() is None
 tracing.flush()

@@ -5,11 +5,12 @@ from frappe import _
 
 from dartwing_jobs import parameters
 from dartwing_jobs.document import JobsDocument
-from dartwing_jobs.engine import counters, database, log, naming, promote, states, submission
+from dartwing_jobs.engine import database, log, naming, promote, states, submission
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.handling import inputs
 from dartwing_jobs.engine.intake import frozen, keys
 from dartwing_jobs.engine.limits import capacity
+from dartwing_jobs.engine.observing import counters
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError

@@ -1,4 +1,4 @@
-"""Job Metric: a counter that only grows; `engine.metrics` writes it."""
+"""Job Metric: a counter that only grows; `engine.observing.counters` writes it."""
 
 from dartwing_jobs.document import EngineOwnedDocument
 

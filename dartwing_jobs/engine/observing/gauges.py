@@ -5,7 +5,8 @@ from datetime import datetime, timezone
 import redis
 from frappe.utils.background_jobs import get_queue
 
-from dartwing_jobs.engine import bell, counters, database, order, statements
+from dartwing_jobs.engine import bell, database, order, statements
+from dartwing_jobs.engine.observing import counters
 
 SWEPT = counters.Counter("last_sweep")
 # in line since its last move, or since its retry fell due
