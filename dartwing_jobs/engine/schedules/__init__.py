@@ -2,3 +2,7 @@
 
 `ticks` takes what is due, `missed`, `overlaps` and `grounds` decide, `fire_jobs` submits, `fires` tells.
 """
+
+from dartwing_jobs.engine.schedules.schedules import preview
+
+__all__ = ["preview"]  # the docs name it here
