@@ -20,9 +20,7 @@ KEY = "Job Idempotency Key"
 BATCH = 200
 # an hour's share: what is more waits for the next hour
 MOST_BATCHES = 500
-# failed for good only if a successor has taken over; otherwise they are about to be tried again
-REPLACEABLE = frozenset({states.FAILED, states.TIMED_OUT})
-ENDINGS = sorted(states.TERMINAL | REPLACEABLE)
+ENDINGS = sorted(states.TERMINAL | states.REPLACEABLE)
 FIRE = "Job Schedule Fire"
 BELONGINGS = ("Job Execution Log", "Job Step", KEY, FIRE)
 
@@ -105,7 +103,7 @@ def _delete_batch(job_type: str, status: str, before: datetime, after) -> tuple[
 	seen = expired(job_type, status, before, after).run(as_dict=True)
 	names = {job.name for job in seen}
 	names -= _needed_by_unfinished(names)
-	if status in REPLACEABLE:
+	if status in states.REPLACEABLE:
 		names &= _replaced(names)
 	names -= _after_failures(names)
 	if names:
@@ -135,7 +133,7 @@ def _delete_empty_groups(groups: set[str]) -> None:
 def _needed_by_unfinished(names: set[str]) -> set[str]:
 	"""Jobs that a job which has not ended yet waits for, or is the retry of."""
 	return _referred_to(names, "depends_on", states.ACTIVE) | _referred_to(
-		names, "retry_of", states.ACTIVE - REPLACEABLE
+		names, "retry_of", states.ACTIVE - states.REPLACEABLE
 	)
 
 

@@ -16,6 +16,8 @@ ALL = (PENDING, QUEUED, RUNNING, COMPLETED, FAILED, DEAD_LETTER, TIMED_OUT, CANC
 WAITING = frozenset({PENDING, QUEUED})
 TERMINAL = frozenset({COMPLETED, DEAD_LETTER, CANCELED})
 ACTIVE = frozenset(ALL) - TERMINAL
+# over for good only if a successor has taken over; otherwise they are about to be tried again
+REPLACEABLE = frozenset({FAILED, TIMED_OUT})
 
 
 class IllegalMove(Exception):

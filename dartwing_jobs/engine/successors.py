@@ -11,7 +11,6 @@ from dartwing_jobs.engine.intake import fingerprints, keys
 
 # how a job follows another: by itself, when that one failed; or because somebody wanted it again
 RETRY, REPLAY = "retry", "replay"
-FAILED_AND_FOLLOWED = (states.FAILED, states.TIMED_OUT)
 # what a chain has at most: a job that is retried for ever must not be read for ever
 MOST_LINKS = 1000
 COLUMNS = (
@@ -140,7 +139,7 @@ def _link(row, members: dict) -> str | None:
 	before = members.get(row.retry_of)
 	if before is None:
 		return None
-	return RETRY if before.status in FAILED_AND_FOLLOWED else REPLAY
+	return RETRY if before.status in states.REPLACEABLE else REPLAY
 
 
 def _hand_over(old: str, new: str) -> None:

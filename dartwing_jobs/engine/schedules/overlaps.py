@@ -8,8 +8,6 @@ ALLOW, QUEUE_ONE = "Allow", "Queue One"
 LOOK_BACK = 20
 # so many schedules are asked for by one statement
 AT_ONCE = 50
-# a failed job whose successor has taken over rests as it is
-REPLACEABLE = (states.FAILED, states.TIMED_OUT)
 LAST_JOBS = f"""(select job_schedule, background_job from `tabJob Schedule Fire`
 	where job_schedule = %s and outcome = %s order by fire_at desc limit {LOOK_BACK})"""
 
@@ -65,7 +63,7 @@ def is_in_the_way(fire: Fire, unfinished: list[str]) -> bool:
 
 def _end_of(job) -> str | None:
 	"""The job that stands for this one now, if that is not finished."""
-	if job.status not in REPLACEABLE:
+	if job.status not in states.REPLACEABLE:
 		return job.name
 	last = successors.latest(job.name)
 	rows = statements.fetch("select status from `tabBackground Job` where name = %s", (last,))
