@@ -58,6 +58,13 @@ def read_committed() -> None:
 	frappe.db.commit()  # nosemgrep: the next transaction is the first with the new level
 
 
+def begin_read_committed() -> None:
+	"""For this transaction alone: a stricter one would lock the gaps that every move writes into."""
+	statements.fetch("select 1 as one")  # a connection is opened by its first statement
+	frappe.db._conn.rollback()
+	statements.execute("set transaction isolation level read committed")
+
+
 def reconnect() -> None:
 	"""A new connection in place of one that was interrupted."""
 	with contextlib.suppress(Exception):

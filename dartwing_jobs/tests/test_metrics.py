@@ -16,7 +16,7 @@ from rq import Queue, Worker
 
 from dartwing_jobs import PermanentError, TransientError, clock, job_handler, submit, submit_many
 from dartwing_jobs.api import metrics as api
-from dartwing_jobs.engine import bell, retention, rows, statements, sweep
+from dartwing_jobs.engine import bell, database, retention, rows, statements, sweep
 from dartwing_jobs.engine.observing import counters, gauges
 from dartwing_jobs.engine.observing.counters import Counter
 from dartwing_jobs.testing import run_job, start_job
@@ -235,7 +235,7 @@ def test_a_submit_waits_for_no_fold(world, queue, type_of):
 	job_type = type_of()
 	submit(job_type, None, world.a, job_queue=queue)
 	frappe.db.commit()
-	counters._begin_read_committed()
+	database.begin_read_committed()
 	locked = statements.fetch(f"select name from `tab{LOG}` where uncounted = 1 for update skip locked")
 	assert locked
 	assert in_other_processes(_submit_at_once, (job_type, world.a, queue)) == [True]

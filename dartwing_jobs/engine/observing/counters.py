@@ -123,7 +123,7 @@ def uncounted() -> int:
 @database.own_transaction
 def _fold_batch(after: str) -> tuple[int, str]:
 	"""Behind what this fold has seen: the server may still keep what it has just counted."""
-	_begin_read_committed()
+	database.begin_read_committed()
 	found = statements.fetch(
 		f"""select {COLUMNS} from `tabJob Execution Log` force index (idx_uncounted)
 		where uncounted = 1 and name > %s order by name limit {BATCH} for update skip locked""",
@@ -139,13 +139,6 @@ def _fold_batch(after: str) -> tuple[int, str]:
 		names,
 	)
 	return len(names), names[-1]
-
-
-def _begin_read_committed() -> None:
-	"""For this transaction alone: a stricter one would lock the gaps that every move writes into."""
-	statements.fetch("select 1 as one")  # a connection is opened by its first statement
-	frappe.db._conn.rollback()
-	statements.execute("set transaction isolation level read committed")
 
 
 def _observations(row) -> Iterator[tuple[Counter, float]]:
