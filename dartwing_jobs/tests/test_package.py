@@ -120,6 +120,44 @@ def test_every_path_in_hooks_leads_to_a_function():
 		assert callable(frappe.get_attr(path)), path
 
 
+# messages in Redis, rows in databases and readers of the docs name these: whoever moves one breaks them
+KNOWN_ELSEWHERE = (
+	"dartwing_jobs.engine.alerts.call_for_all",
+	"dartwing_jobs.engine.alerts.tell",
+	"dartwing_jobs.engine.drain.answer",
+	"dartwing_jobs.engine.metrics.get_job_metrics",
+	"dartwing_jobs.engine.pauses.mark_held",
+	"dartwing_jobs.engine.pauses.pause",
+	"dartwing_jobs.engine.pauses.resume",
+	"dartwing_jobs.engine.retention.clean_up",
+	"dartwing_jobs.engine.schedules.preview",
+	"dartwing_jobs.engine.signatures.verify",
+	"dartwing_jobs.engine.story.read",
+	"dartwing_jobs.engine.successors.chain",
+	"dartwing_jobs.engine.sweep.sweep",
+)
+
+
+@pytest.mark.parametrize("path", KNOWN_ELSEWHERE)
+def test_a_path_that_others_know_is_still_there(path):
+	assert callable(frappe.get_attr(path))
+
+
+def test_every_folder_of_the_engine_says_what_lives_there_and_is_on_the_map():
+	folders = [path.parent for path in (PACKAGE / "engine").rglob("__init__.py")]
+	assert len(folders) > 5
+	on_the_map = (ROOT / "CONTRIBUTING.md").read_text()
+	for folder in folders:
+		assert ast.get_docstring(ast.parse((folder / "__init__.py").read_text())), folder
+		assert f"| `{folder.relative_to(ROOT)}/` |" in on_the_map, folder
+
+
+def test_every_file_of_the_engine_itself_is_on_the_map():
+	on_the_map = (ROOT / "CONTRIBUTING.md").read_text().partition("### The engine")[2]
+	names = [path.stem for path in (PACKAGE / "engine").glob("*.py") if path.stem != "__init__"]
+	assert [name for name in names if f"`{name}`" not in on_the_map] == []
+
+
 def test_status_words_are_written_in_one_place():
 	"""`engine.states` owns them; a typo elsewhere would be a bug that no test sees."""
 	words = {
