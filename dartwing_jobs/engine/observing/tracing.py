@@ -1,6 +1,7 @@
-"""Traces: spans for submits and attempts, where OpenTelemetry is installed. Elsewhere nothing is imported.
+"""Traces: spans for submits and attempts, where OpenTelemetry is set up. Elsewhere nothing is imported.
 
-Who keeps the spans, and where they are sent, is the operator's choice: this only says what happened.
+Who keeps the spans, and where they are sent, is the operator's choice: this only says what happened. None is
+made while nobody keeps any.
 """
 
 import traceback
@@ -46,7 +47,9 @@ def describe(job) -> None:
 
 def current_traceparent() -> str | None:
 	"""The current span, for a job that is submitted in it; None when there is none."""
-	if not (otel := _otel()):
+	# a span may have come from elsewhere, although nobody keeps any here
+	otel = _installed()
+	if not (otel and otel.trace.get_current_span().get_span_context().is_valid):
 		return None
 	carrier: dict[str, str] = {}
 	otel.propagator.inject(carrier)
@@ -85,9 +88,17 @@ def _span_of_attempt(otel: SimpleNamespace, job) -> Iterator[None]:
 			raise
 
 
-@lru_cache
 def _otel() -> SimpleNamespace | None:
-	"""What is used of OpenTelemetry; None where it is not installed."""
+	"""What is used of OpenTelemetry; None where nobody has said who keeps spans."""
+	otel = _installed()
+	if otel and isinstance(otel.trace.get_tracer_provider(), otel.trace.ProxyTracerProvider):
+		return None
+	return otel
+
+
+@lru_cache
+def _installed() -> SimpleNamespace | None:
+	"""None where it is not."""
 	try:
 		from opentelemetry import trace
 		from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
