@@ -4,6 +4,7 @@ import os
 import socket
 from collections.abc import Callable
 from datetime import datetime
+from functools import lru_cache
 
 import frappe
 
@@ -213,4 +214,9 @@ def _announce(following: Attempt | None) -> None:
 
 
 def worker_name() -> str:
-	return f"{socket.gethostname()}:{os.getpid()}"
+	return f"{_host()}:{os.getpid()}"
+
+
+@lru_cache
+def _host() -> str:
+	return socket.gethostname()

@@ -6,7 +6,7 @@ import frappe
 
 # what belongs to the worker's message around all the jobs, and is kept
 KEPT = ("db", "job")
-_clean: dict[str, tuple[dict, bytes]] = {}
+_clean: dict[str, "CleanState"] = {}
 
 
 def become(user: str) -> None:
@@ -18,29 +18,42 @@ def become(user: str) -> None:
 	local.db.value_cache.clear()
 	if site not in _clean:
 		kept = {name: getattr(local, name) for name in KEPT if hasattr(local, name)}
-		_clean[site] = _initial_state(site, local.sites_path)
+		_clean[site] = CleanState(site, local.sites_path)
 		for name, value in kept.items():
 			setattr(local, name, value)
-	_restore(*_clean[site])
+	_clean[site].restore()
 	frappe.set_user(user)
 
 
-def _initial_state(site: str, sites_path: str) -> tuple[dict, bytes]:
-	"""What `frappe.init` sets: things that nobody changes, and a copy of those that somebody might."""
-	for name, _value in list(frappe.local):
-		delattr(frappe.local, name)
-	frappe.init(site, sites_path=sites_path, force=True)
-	state = {name: value for name, value in frappe.local if name not in KEPT}
-	changing = {name: value for name, value in state.items() if isinstance(value, dict | list | set)}
-	fixed = {name: value for name, value in state.items() if name not in changing}
-	return fixed, pickle.dumps(changing)
+class CleanState:
+	"""What `frappe.init` sets for a site: things that nobody changes, and those that somebody might."""
+
+	def __init__(self, site: str, sites_path: str):
+		for name, _value in list(frappe.local):
+			delattr(frappe.local, name)
+		frappe.init(site, sites_path=sites_path, force=True)
+		initial = {name: value for name, value in frappe.local if name not in KEPT}
+		copies = {name: pickle.dumps(value) for name, value in initial.items() if _may_change(value)}
+		frappe.set_user("Administrator")
+		# what comes with each user is not worth restoring before
+		lasting = {name for name, value in frappe.local if name in initial and initial[name] is value}
+		self.fixed = {name: initial[name] for name in lasting - copies.keys()}
+		self.copies = {name: copies[name] for name in lasting & copies.keys()}
+		self.originals = {name: pickle.loads(copy) for name, copy in self.copies.items()}
+		self.known = {*initial, *KEPT}
+
+	def restore(self) -> None:
+		"""Sets only what differs: each assignment to `frappe.local` copies all of it."""
+		found = dict(iter(frappe.local))
+		for name in found.keys() - self.known:
+			delattr(frappe.local, name)
+		for name, value in self.fixed.items():
+			if name not in found or found[name] is not value:
+				setattr(frappe.local, name, value)
+		for name, value in self.originals.items():
+			if name not in found or type(found[name]) is not type(value) or found[name] != value:
+				setattr(frappe.local, name, pickle.loads(self.copies[name]))
 
 
-def _restore(fixed: dict, changing: bytes) -> None:
-	"""Sets only what differs: each assignment to `frappe.local` copies all of it."""
-	found, state = dict(iter(frappe.local)), {**fixed, **pickle.loads(changing)}
-	for name in found.keys() - state.keys() - set(KEPT):
-		delattr(frappe.local, name)
-	for name, value in state.items():
-		if name not in found or found[name] is not value:
-			setattr(frappe.local, name, value)
+def _may_change(value) -> bool:
+	return isinstance(value, dict | list | set)

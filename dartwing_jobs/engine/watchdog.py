@@ -74,7 +74,7 @@ class Watchdog:
 	"""The drain's end: says what runs now, and hears whether to stop."""
 
 	def __init__(self, rq_queue: str, lease_seconds: float):
-		self.board = Board()
+		self.board, self.told = Board(), {}
 		reading, self.pipe = os.pipe()
 		drain, worker = os.getpid(), _worker_key()
 		self.pid = os.fork()
@@ -84,20 +84,21 @@ class Watchdog:
 		os.close(reading)
 
 	def watch(self, job, lease_token: str) -> None:
-		self.board.write(
-			{
-				"name": job.name,
-				"token": lease_token,
-				"seconds": job.timeout_seconds,
-				"since": time.monotonic(),
-			}
-		)
+		self.told = {
+			"name": job.name,
+			"token": lease_token,
+			"seconds": job.timeout_seconds,
+			"since": time.monotonic(),
+		}
+		self.board.write(self.told)
 
 	def announce(self, job_name: str, lease_token: str) -> None:
 		"""What is being started while the last job ends, in one commit: both are spoken for."""
-		self.board.write({**(self.board.read() or {}), "next": [job_name, lease_token]})
+		self.told = {**self.told, "next": [job_name, lease_token]}
+		self.board.write(self.told)
 
 	def rest(self) -> None:
+		self.told = {}
 		self.board.write(None)
 
 	def report(self, job_name: str, columns: dict) -> None:
