@@ -13,6 +13,8 @@ from dartwing_jobs.errors import InvalidJobError
 ORGANIZATION = "Organization"
 ADMIN_ROLE = "Dartwing Admin"
 USER_ROLE = "Dartwing User"
+# an organization that works, by the columns that its table may have
+SIGNS_OF_LIFE = {"status": "coalesce(status, '') in ('', 'Active')", "disabled": "coalesce(disabled, 0) = 0"}
 
 # where an empty organization means: for all of them, to read
 SHARED_DOCTYPES = frozenset({"Job Template"})
@@ -158,27 +160,27 @@ def rows_to_submit_in(user: str, doctype: str) -> str:
 
 def check_organization_is_active(organization: str) -> None:
 	"""Raises when the organization is gone or has stopped working; perhaps later (`statements.in_one_go`)."""
-	columns = statements.packed(("name", *_signs_of_life(frappe.local.site)))
-	statements.value_later(
-		f"(select {columns} from `tab{ORGANIZATION}` where name = %s)",
+	signs = " and ".join(["name = %s", *(SIGNS_OF_LIFE[sign] for sign in _signs_of_life(frappe.local.site))])
+	statements.if_ever(
+		f"not exists (select 1 from `tab{ORGANIZATION}` where {signs})",
 		(organization,),
-		lambda packed: _check_is_active(organization, statements.unpack(packed) if packed else None),
+		lambda: _refuse_inactive(organization),
 	)
 
 
-def _check_is_active(organization: str, row) -> None:
-	if not row:
+def _refuse_inactive(organization: str) -> None:
+	found = statements.fetch(f"select * from `tab{ORGANIZATION}` where name = %s", (organization,))
+	if not found:
 		frappe.throw(_("Organization {0} was not found.").format(organization), InvalidJobError)
-	if (row.get("status") or "Active") != "Active" or row.get("disabled"):
-		state = row.get("status") or _("disabled")
-		message = _("Organization {0} is {1}; only active organizations can have new jobs.")
-		frappe.throw(message.format(organization, state), InvalidJobError)
+	state = found[0].get("status") or _("disabled")
+	message = _("Organization {0} is {1}; only active organizations can have new jobs.")
+	frappe.throw(message.format(organization, state), InvalidJobError)
 
 
 @lru_cache
 def _signs_of_life(_site: str) -> tuple[str, ...]:
 	"""Another app's Organization may have either of these columns, or none."""
-	return tuple({"status", "disabled"} & set(frappe.db.get_table_columns(ORGANIZATION)))
+	return tuple(SIGNS_OF_LIFE.keys() & set(frappe.db.get_table_columns(ORGANIZATION)))
 
 
 def check_same_organization(doc, fieldname: str) -> None:

@@ -1,7 +1,9 @@
 """Claiming: takes the first job that waits, in order, and locks it until the caller's commit."""
 
+import time
+from collections.abc import Iterator
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import frappe
 
@@ -12,6 +14,11 @@ LOW_TURN = 8
 # MariaDB would rather sort a whole line, when it believes that hardly anybody stands in it
 FIRST = """force index (idx_line) where line = %s and claim_key >= %s
 	order by claim_key, name limit 1 for update skip locked"""
+FOUND = "(select {}(claim_key) from `tabBackground Job` where line = %s and claim_key >= 1)"
+# how far before the last one a worker begins, if not at the head of the line
+NEAR = 16
+# for as long a worker knows what it has asked for one job before
+FORESEEN_SECONDS = 0.1
 # what an attempt needs to know of its job
 COLUMNS = (
 	"name",
@@ -39,6 +46,8 @@ class Turns:
 	def __init__(self, job_queues: list[str], taken: int = 0):
 		self.job_queues = list(job_queues)
 		self.taken = taken
+		self.last_keys: dict[str, int] = {}
+		self.foreseen: Ranks | None = None
 
 	def serve(self, job_queues: list[str]) -> None:
 		"""Goes on with these queues, keeping the order of turns."""
@@ -48,28 +57,89 @@ class Turns:
 	def take_next(self):
 		"""The next job, locked; None when nothing waits that is not somebody else's already."""
 		for queue, key in self._candidates():
+			self._foresee()
 			if job := _first_of(queue, key):
-				self.taken += 1
-				# the one that was served goes behind the others
-				self.job_queues.remove(queue)
-				self.job_queues.append(queue)
+				self._note(job, queue, key)
 				return job
 		return None
 
-	def _candidates(self) -> list[tuple[str, int]]:
-		"""Queues to try, each with the claim key to begin at."""
-		if self.taken % LOW_TURN == LOW_TURN - 1:
-			return self._lowest_first()
-		if len(self.job_queues) == 1:
-			return [(self.job_queues[0], 1)]
-		ranks = _ranks("min", self.job_queues)
-		return [(queue, 1) for queue in sorted(ranks, key=ranks.get)]
+	def _note(self, job, queue: str, began_at: int) -> None:
+		self.taken += 1
+		# the one that was served goes behind the others
+		self.job_queues.remove(queue)
+		self.job_queues.append(queue)
+		if began_at <= self._near_head(queue):  # a low turn says nothing about the head
+			self.last_keys[queue] = job.claim_key
+
+	def _candidates(self) -> Iterator[tuple[str, int]]:
+		"""Where to look, one after the other: a queue, and the claim key to begin at."""
+		if self._is_low(self.taken):
+			yield from self._lowest_first()
+		queues = self.job_queues if len(self.job_queues) == 1 else self._highest_first()
+		for queue in queues:
+			if self.taken % 2 and (near := self._near_head(queue)) > 1:
+				yield queue, near
+			yield queue, 1
+
+	def _near_head(self, queue: str) -> int:
+		"""Shortly before what was taken last: the server takes long over all that was taken just before.
+
+		Newcomers of the same priority stand behind the head, others before: so only every other turn.
+		"""
+		return max(1, self.last_keys.get(queue, 1) - NEAR)
+
+	def _highest_first(self) -> list[str]:
+		ranks = self._ranks("min")
+		return sorted(self._those_in(ranks), key=ranks.get)
 
 	def _lowest_first(self) -> list[tuple[str, int]]:
 		"""Each queue from its lowest band on, the lowest of all first."""
-		ranks = _ranks("max", self.job_queues)
-		queues = sorted(ranks, key=ranks.get, reverse=True)
+		ranks = self._ranks("max")
+		queues = sorted(self._those_in(ranks), key=ranks.get, reverse=True)
 		return [(queue, order.band(ranks[queue])[0]) for queue in queues]
+
+	def _those_in(self, ranks: dict[str, int]) -> list[str]:
+		"""Queues in which somebody waits; among equals it is the turn of who was served longest ago."""
+		return [queue for queue in self.job_queues if queue in ranks]
+
+	def _is_low(self, turn: int) -> bool:
+		return turn % LOW_TURN == LOW_TURN - 1
+
+	def _ranks(self, end: str) -> dict[str, int]:
+		foreseen, self.foreseen = self.foreseen, None
+		if foreseen and foreseen.are(end, self.job_queues):
+			return foreseen.known
+		return _ranks(end, self.job_queues)
+
+	def _foresee(self) -> None:
+		"""What the next turn needs to know is asked along with this one's job."""
+		is_low = self._is_low(self.taken + 1)
+		if is_low or len(self.job_queues) > 1:
+			self.foreseen = Ranks("max" if is_low else "min")
+			self.foreseen.ask(self.job_queues)
+
+
+class Ranks:
+	"""For each queue in which somebody waits: the rank of the first one ("min") or the last one ("max")."""
+
+	def __init__(self, end: str):
+		self.end, self.known, self.queues = end, {}, set()
+		self.asked_at = time.monotonic()
+
+	def ask(self, job_queues: list[str]) -> None:
+		"""At once, or along with what is asked next (`statements.in_one_go`)."""
+		self.queues = set(job_queues)
+		for queue in job_queues:
+			statements.value_later(FOUND.format(self.end), (queue,), partial(self._note, queue))
+
+	def are(self, end: str, job_queues: list[str]) -> bool:
+		"""Whether they are these, and still to be trusted."""
+		is_new = time.monotonic() - self.asked_at < FORESEEN_SECONDS
+		return is_new and self.end == end and self.queues == set(job_queues)
+
+	def _note(self, queue: str, key: int | None) -> None:
+		if key:
+			self.known[queue] = order.rank(key)
 
 
 def _first_of(queue: str, key: int):
@@ -108,13 +178,10 @@ def _select(database: str) -> str:
 
 
 def _ranks(end: str, job_queues: list[str]) -> dict[str, int]:
-	"""For each queue in which somebody waits: the rank of the first one ("min") or the last one ("max")."""
-	if not job_queues:
-		return {}
-	found = f"(select {end}(claim_key) from `tabBackground Job` where line = %s and claim_key >= 1)"
-	columns = ", ".join(f"{found} as key{number}" for number in range(len(job_queues)))
-	(row,) = statements.fetch(f"select {columns}", job_queues)
-	return {queue: order.rank(key) for queue, key in zip(job_queues, row.values(), strict=True) if key}
+	ranks = Ranks(end)
+	with statements.in_one_go():
+		ranks.ask(job_queues)
+	return ranks.known
 
 
 def is_waiting(job_queues: list[str]) -> bool:

@@ -31,19 +31,31 @@ def next_job_names(count: int) -> list[str]:
 
 def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 	"""Many names in one statement; `then` gets them, perhaps later (see `statements.in_one_go`)."""
-	sequence, year = frappe.scrub(DOCTYPE + SLUG), clock.now().year
-	is_mariadb = frappe.db.db_type == "mariadb"
-	drawn = f"nextval(`{sequence}`)" if is_mariadb else f"nextval('{sequence}')"
-
-	def name(numbers: list[int]) -> None:
-		then([f"JOB-{year}-{number:05d}" for number in numbers])
-
-	if count == 1:
-		statements.value_later(drawn, (), lambda number: name([number]))
-		return
+	prefix, is_mariadb = _prefix(), frappe.db.db_type == "mariadb"
 	series = f"seq_1_to_{int(count)}" if is_mariadb else f"generate_series(1, {int(count)})"
-	statement = f"select {drawn} as number from {series}"
-	statements.fetch_later(statement, (), lambda rows: name([row.number for row in rows]))
+	statements.fetch_later(
+		f"select {_next_number()} as number from {series}",
+		(),
+		lambda rows: then([f"{prefix}{row.number:05d}" for row in rows]),
+	)
+
+
+def promise_job_name(then: Callable[[str], None]) -> statements.Promise | None:
+	"""One name, which may be written before it is known (`statements.promise`); `then` gets it."""
+	text = "number" if frappe.db.db_type == "mariadb" else "cast(number as text)"
+	name = f"concat('{_prefix()}', lpad({text}, greatest(5, length({text})), '0'))"
+	return statements.promise(
+		"name", f"(select {name} from (select {_next_number()} as number) drawn)", (), then
+	)
+
+
+def _prefix() -> str:
+	return f"JOB-{clock.now().year}-"
+
+
+def _next_number() -> str:
+	sequence = frappe.scrub(DOCTYPE + SLUG)
+	return f"nextval(`{sequence}`)" if frappe.db.db_type == "mariadb" else f"nextval('{sequence}')"
 
 
 def next_row_name() -> str:

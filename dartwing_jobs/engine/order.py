@@ -15,7 +15,7 @@ RANKS = {word: rank for rank, word in enumerate(reversed(priorities.ALL))}
 
 
 OUT_OF_LINE = {"line": None, "claim_key": 0}
-# what a job that is held by a brake has beside (`engine/holds.py`)
+# what a job that is held by a brake has beside (`engine/limits/holds.py`)
 NOT_HELD = {"held_by": None, "held_reason": None, "held_key": 0}
 REASON_LENGTH = 140
 
@@ -40,9 +40,16 @@ class Places:
 		"""The columns that put a job in line. What is not in line has no `line`: whoever looks into one finds
 		nobody else, however many have been there."""
 		key = organization, priority
-		place = self.last[key] + 1 if key in self.last else _first_place(self.job_queue, *key)
+		known = key in self.last
+		place = self.last[key] + 1 if known else statements.value(*_first_place(self.job_queue, *key))
 		self.last[key] = place
 		return {"line": self.job_queue, "claim_key": place}
+
+	def promise(self, job) -> dict:
+		"""As `next`, for a job that may be written before its place is known (`statements.promise`)."""
+		place = _first_place(self.job_queue, job.organization, job.priority)
+		promised = statements.promise("place", *place, lambda found: job.update(claim_key=found))
+		return {"line": self.job_queue, "claim_key": promised}
 
 
 def rank(claim_key: int) -> int:
@@ -54,7 +61,7 @@ def band(rank: int) -> tuple[int, int]:
 	return rank * BAND + 1, (rank + 1) * BAND
 
 
-def _first_place(job_queue: str, organization: str, priority: str) -> int:
+def _first_place(job_queue: str, organization: str, priority: str) -> tuple[str, tuple]:
 	"""Behind the head of the band, and behind the organization's own last job: four looks into an index.
 
 	Those who are held count too: otherwise later ones would overtake them for ever.
@@ -66,7 +73,7 @@ def _first_place(job_queue: str, organization: str, priority: str) -> int:
 	own = """select max(claim_key) from `tabBackground Job`
 		where line = %s and organization = %s and claim_key >= %s and claim_key < %s"""
 	heads = [value for line in lines for value in (line, *within, end)]
-	return statements.value(
+	return (
 		f"""greatest(%s, 1 + mod(least(coalesce(({head}), %s), coalesce(({head}), %s)), %s),
 			1 + coalesce(({own}), 0), 1 + coalesce(({own}), 0))""",
 		(start, *heads, end, *(value for line in lines for value in (line, organization, *within))),

@@ -13,21 +13,30 @@ from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, proxy
 
 import frappe
 
 Values = tuple | list
 # what only MariaDB understands, and needs
 HINT = re.compile(r" force index \(\w+\)")
-# how a statement that touched no row ends the trip: MariaDB's number for signals, and their text
-SIGNALED, UNTOUCHED = 1644, "dartwing untouched "
+# how a statement stops the trip that it is on: MariaDB's number for signals, and their text
+SIGNALED, STOPPED_AT = 1644, "dartwing stopped at "
+STOP = f"signal sqlstate '45000' set message_text = '{STOPPED_AT}{{place}}'; end if"
+# what is read by anything but a select, MariaDB locks
+STOP_IF = f"select {{text}} into @dartwing_holds; if @dartwing_holds then {STOP}"
+STOP_IF_UNTOUCHED = f"{{text}}; if row_count() <> 1 then {STOP}"
+COUNT = "{text}; select row_count() as touched"
 # a trip is sent when so many rows wait in it: servers refuse packets that are too large
 ROWS_AT_ONCE = 1000
 # an insert of more rows is written out: a server that has parsed it once will hardly see it again
 PREPARED_ROWS = 2
 # trips that a connection keeps prepared: the engine has some dozens, and inserts differ by their columns
 PREPARED_AT_MOST = 200
+# texts of statements that a process remembers, so that it need not write them again
+TEXTS = 500
+# values that a connection knows how to write, and those that are worth it
+LITERALS, LONGEST_LITERAL = 2000, 200
 
 
 class Waiting(NamedTuple):
@@ -40,6 +49,13 @@ class Waiting(NamedTuple):
 	is_value: bool = False  # an expression; those that follow each other are asked for by one statement
 	or_raise: Exception | None = None  # if it does not touch a row; nothing behind it is done then
 	is_written_out: bool = False  # with its values in it: no two are the same
+	if_so: Callable | None = None  # of a condition: called if it holds, before anything behind it is done
+
+
+class Promise(NamedTuple):
+	"""A value that the server works out on the way; stands for it in rows that are inserted behind."""
+
+	variable: str
 
 
 @dataclass
@@ -48,6 +64,7 @@ class Trip:
 
 	waiting: list[Waiting] = field(default_factory=list)
 	rows: dict[str, list[dict]] = field(default_factory=dict)
+	promised: list[Waiting] = field(default_factory=list)
 
 	def take_waiting(self) -> list[Waiting]:
 		taken, self.waiting = self.waiting, []
@@ -55,7 +72,8 @@ class Trip:
 
 	def take_everything(self) -> list[Waiting]:
 		rows, self.rows = self.rows, {}
-		return [*self.take_waiting(), *(_insert(doctype, rows[doctype]) for doctype in rows)]
+		promised, self.promised = self.promised, []
+		return [*self.take_waiting(), *(_insert(doctype, rows[doctype]) for doctype in rows), *promised]
 
 
 def execute(statement: str, values: Values = ()) -> int:
@@ -95,6 +113,29 @@ def value(expression: str, values: Values = ()):
 def value_later(expression: str, values: Values, then: Callable[[object], None]) -> None:
 	"""`then` gets what an expression amounts to: at once, or when the statements of `in_one_go` travel."""
 	_send_or_wait(Waiting(expression, values, then, is_read=True, is_value=True))
+
+
+def if_ever(condition: str, values: Values, then: Callable[[], object]) -> None:
+	"""Calls `then` if a condition holds that hardly ever does, before anything behind this is done.
+
+	Who waits for an answer ends the trip. This does not, unless the answer is yes.
+	"""
+	_send_or_wait(Waiting(condition, values, is_read=True, if_so=then))
+
+
+def promise(name: str, expression: str, values: Values, then: Callable[[object], None]) -> Promise | None:
+	"""What an expression amounts to, to be inserted before anybody knows it; `then` gets it when it is known.
+
+	Where statements do not travel together there is nothing to promise: it is a question like any other.
+	"""
+	trip = _current()
+	if trip is None or frappe.db.db_type != "mariadb":
+		value_later(expression, values, then)
+		return None
+	variable = f"@dartwing_{name}"
+	trip.waiting.append(Waiting(f"select {expression} into {variable}", values))
+	trip.promised.append(Waiting(variable, (), then, is_read=True, is_value=True))
+	return Promise(variable)
 
 
 def insert(doctype: str, rows: list[dict]) -> None:
@@ -163,6 +204,13 @@ def arrive() -> None:
 	_send(_trip().take_everything())
 
 
+def arrive_if_asked() -> None:
+	"""Sends everything that waits if somebody has asked something: the answer may forbid what follows."""
+	trip = _trip()
+	if any(one.then for one in trip.waiting):
+		_send(trip.take_everything())
+
+
 def commit() -> None:
 	"""`frappe.db.commit`, with what still waits in the same round trip."""
 	db = frappe.db
@@ -205,29 +253,51 @@ def as_json(value) -> str | None:
 
 
 def _update(doctype: str, name: str, columns: dict, guard: dict) -> tuple[str, list]:
+	values = [*columns.values(), name, *guard.values()]
+	return _update_text(doctype, tuple(columns), tuple(guard)), values
+
+
+@lru_cache(maxsize=TEXTS)
+def _update_text(doctype: str, columns: tuple[str, ...], guard: tuple[str, ...]) -> str:
 	assignments = ", ".join(f"`{column}` = %s" for column in columns)
 	conditions = "".join(f" and `{column}` = %s" for column in guard)
-	values = [*columns.values(), name, *guard.values()]
-	return f"update `tab{doctype}` set {assignments} where name = %s{conditions}", values
+	return f"update `tab{doctype}` set {assignments} where name = %s{conditions}"
 
 
 def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	"""Columns that no row has a value for are left to their default, which is none too."""
 	empty = [column for column, value in rows[0].items() if value is None]
 	empty = set(empty) - {column for row in rows for column in empty if row[column] is not None}
-	columns = [column for column in rows[0] if column not in empty]
-	start = f"insert into `tab{doctype}` ({', '.join(f'`{column}`' for column in columns)}) values "
+	columns = tuple(column for column in rows[0] if column not in empty)
 	values_of = itemgetter(*columns)
 	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
 		literals = Literals(_cursor().connection)
 		written = ", ".join(f"({', '.join(literals.of(values_of(row)))})" for row in rows)
-		return Waiting(start + written, (), is_written_out=True)
-	places = ", ".join([f"({', '.join(['%s'] * len(columns))})"] * len(rows))
-	return Waiting(start + places, [value for row in rows for value in values_of(row)])
+		return Waiting(_insert_start(doctype, columns) + written, (), is_written_out=True)
+	values = [value for row in rows for value in values_of(row)]
+	promised = ()
+	if Promise in set(map(type, values)):
+		promised = tuple((place, value) for place, value in enumerate(values) if type(value) is Promise)
+		values = [value for value in values if type(value) is not Promise]
+	return Waiting(_insert_text(doctype, columns, len(rows), promised), values)
+
+
+@lru_cache(maxsize=TEXTS)
+def _insert_text(doctype: str, columns: tuple[str, ...], count: int, promised: tuple) -> str:
+	width = len(columns)
+	places = ["%s"] * (width * count)
+	for place, promise in promised:
+		places[place] = promise.variable
+	rows = [f"({', '.join(places[start : start + width])})" for start in range(0, len(places), width)]
+	return _insert_start(doctype, columns) + ", ".join(rows)
+
+
+def _insert_start(doctype: str, columns: tuple[str, ...]) -> str:
+	return f"insert into `tab{doctype}` ({', '.join(f'`{column}`' for column in columns)}) values "
 
 
 class Literals(dict):
-	"""Values as SQL: slow to write in this driver, and most values of a trip are the same."""
+	"""Values as SQL: slow to write in this driver, and most values are the same again and again."""
 
 	def __init__(self, connection):
 		super().__init__({None: "null"})
@@ -241,9 +311,12 @@ class Literals(dict):
 			literal = f"'{self.connection.escape_string(value)}'"
 		elif type(value) is datetime:
 			literal = f"'{value}'"
+		elif type(value) is Promise:
+			literal = value.variable
 		else:
 			literal = self.connection.literal(value)
-		self[value] = literal
+		if len(literal) <= LONGEST_LITERAL:
+			self[value] = literal
 		return literal
 
 
@@ -273,13 +346,30 @@ def _send_or_wait(one: Waiting) -> None:
 
 
 def _send(statements: list[Waiting]) -> None:
-	frappe.db.transaction_writes += sum(not one.is_read for one in statements)
+	db = frappe.local.db
+	db.transaction_writes += sum(not one.is_read for one in statements)
 	statements = list(_with_values_joined(statements))
-	if len(statements) > 1 and frappe.db.db_type == "mariadb":
-		_send_together(statements)
-		return
-	for one in statements:
-		_send_one(one)
+	is_together = len(statements) > 1 and db.db_type == "mariadb"
+	place = (_send_together if is_together else _send_in_turn)(statements)
+	if place is not None:
+		statements[place].if_so()
+		_send([*_trip().take_everything(), *statements[place + 1 :]])
+
+
+def _send_in_turn(statements: list[Waiting]) -> int | None:
+	"""One by one, up to the first condition that holds; returns its place."""
+	for place, one in enumerate(statements):
+		if not one.if_so:
+			_send_one(one)
+		elif _holds(one):
+			return place
+	return None
+
+
+def _holds(condition: Waiting) -> bool:
+	found = []
+	_send_one(Waiting(f"select {condition.statement} as holds", condition.values, found.extend, is_read=True))
+	return bool(found[0].holds)
 
 
 def _with_values_joined(statements: list[Waiting]) -> Iterator[Waiting]:
@@ -313,75 +403,92 @@ def _send_one(one: Waiting) -> None:
 		one.then(_rows(cursor) if one.is_read else cursor.rowcount)
 
 
-def _send_together(statements: list[Waiting]) -> None:
-	"""As one compound statement, which answers with one result for each statement that is to be answered."""
-	cursor = _cursor()
+def _send_together(statements: list[Waiting]) -> int | None:
+	"""As one compound statement, which answers with one result for each statement that is to be answered.
+
+	The server stops at the first condition that holds; returns its place.
+	"""
+	cursor, answers, place = _cursor(), [], None
 	try:
 		cursor.execute(_compound(cursor, statements))
-		answers = _answers(cursor, statements)
+		_collect(answers, cursor, statements)
 	except frappe.db.OperationalError as error:
-		if error.args[0] == SIGNALED and error.args[1].startswith(UNTOUCHED):
-			raise statements[int(error.args[1].removeprefix(UNTOUCHED))].or_raise from error
-		raise
+		if error.args[0] != SIGNALED or not error.args[1].startswith(STOPPED_AT):
+			raise
+		place = int(error.args[1].removeprefix(STOPPED_AT))
+		if statements[place].or_raise:
+			raise statements[place].or_raise from error
 	for then, answer in answers:
 		then(answer)
+	return place
 
 
 def _compound(cursor, statements: list[Waiting]) -> str:
+	checks = tuple(_check_behind(one) for one in statements)
 	if any(one.is_written_out for one in statements):
 		literals = Literals(cursor.connection)
-		return _in_order(statements, [_written_out(one, literals) for one in statements])
+		return _in_order([_written_out(one, literals) for one in statements], checks)
 	values = [value for one in statements for value in one.values]
-	return _known_or_written_out(cursor, _in_order(statements, [one.statement for one in statements]), values)
+	text = _compound_text(tuple(one.statement for one in statements), checks)
+	return _known_or_written_out(cursor, text, values)
 
 
 def _known_or_written_out(cursor, statement: str, values: Values) -> str:
 	"""A statement as it is sent. One that the server has seen before brings only new values."""
-	literals = Literals(cursor.connection)
-	if values and (name := _prepared(cursor, statement, len(values))):
+	if not values:
+		return statement
+	session = _session(cursor.connection)
+	literals = session.literals()
+	if name := _prepared(cursor, session, statement, len(values)):
 		return f"execute {name} using {', '.join(literals.of(values))}"
-	return statement % tuple(literals.of(values)) if values else statement
+	return statement % tuple(literals.of(values))
 
 
-def _in_order(statements: list[Waiting], texts: list[str]) -> str:
-	checked = enumerate(zip(statements, texts, strict=True))
-	parts = [part for number, (one, text) in checked for part in (text, *_checks(number, one))]
+@lru_cache(maxsize=TEXTS)
+def _compound_text(texts: tuple[str, ...], checks: tuple[str, ...]) -> str:
+	return _in_order(texts, checks)
+
+
+def _in_order(texts: Iterable[str], checks: tuple[str, ...]) -> str:
+	parts = [
+		check.format(text=text, place=place)
+		for place, (text, check) in enumerate(zip(texts, checks, strict=True))
+	]
 	return f"begin not atomic {'; '.join(parts)}; end"
 
 
-def _checks(number: int, one: Waiting) -> Iterator[str]:
-	"""What is asked right behind a statement: whether it has touched a row."""
+def _check_behind(one: Waiting) -> str:
+	"""A statement and what is asked along with it. The server itself must stop: a commit may come later."""
+	if one.if_so:
+		return STOP_IF
 	if one.or_raise:
-		# the server itself must stop there: a commit may be on the same trip
-		signal = f"signal sqlstate '45000' set message_text = '{UNTOUCHED}{number}'"
-		yield f"if row_count() <> 1 then {signal}; end if"
-	elif one.then and not one.is_read:
-		yield "select row_count() as touched"
+		return STOP_IF_UNTOUCHED
+	return COUNT if one.then and not one.is_read else "{text}"
 
 
 def _written_out(one: Waiting, literals: Literals) -> str:
 	return one.statement % tuple(literals.of(one.values)) if one.values else one.statement
 
 
-def _prepared(cursor, statement: str, count: int) -> str | None:
-	"""The name by which this connection knows a statement with so many values; None when it does not.
+def _prepared(cursor, session: "Session", statement: str, count: int) -> str | None:
+	"""The name by which this session knows a statement with so many values; None when it does not.
 
 	Learning costs a trip: many connections live for one request, and send most statements once.
 	"""
-	connection = cursor.connection
-	session = connection.thread_id()  # another one after a reconnect
-	learnt = _learnt.setdefault(connection, {}).setdefault(session, Learnt())
-	if learnt.is_worth_learning(statement):
-		cursor.execute(f"prepare {learnt.name(statement)} from %s", (statement % (("?",) * count),))
-	return learnt.names.get(statement)
+	if session.is_worth_learning(statement):
+		cursor.execute(f"prepare {session.name(statement)} from %s", (statement % (("?",) * count),))
+	return session.names.get(statement)
 
 
-class Learnt:
-	"""The statements that a session of the server has prepared, by name, and those that it has seen once."""
+class Session:
+	"""What is known of one session of the server: the statements that it has prepared, by name, those that it
+	has seen once, and how values are written for it."""
 
-	def __init__(self):
+	def __init__(self, connection, number: int):
+		self.connection, self.number = connection, number
 		self.names: dict[str, str] = {}
 		self.seen: set[str] = set()
+		self.written = Literals(connection)
 
 	def is_worth_learning(self, statement: str) -> bool:
 		if statement in self.names or len(self.names) == PREPARED_AT_MOST:
@@ -397,24 +504,36 @@ class Learnt:
 		self.names[statement] = f"dartwing_{len(self.names)}"
 		return self.names[statement]
 
+	def literals(self) -> Literals:
+		if len(self.written) > LITERALS:
+			self.written = Literals(self.connection)
+		return self.written
 
-# by connection, and by the server's number for its session
-_learnt: WeakKeyDictionary = WeakKeyDictionary()
+
+def _session(connection) -> Session:
+	number = connection.thread_id()  # another one after a reconnect
+	session = _sessions.get(connection)
+	if not session or session.number != number:
+		session = _sessions[connection] = Session(proxy(connection), number)
+	return session
 
 
-def _answers(cursor, statements: list[Waiting]) -> list[tuple[Callable, object]]:
-	answers = []
+# by connection
+_sessions: WeakKeyDictionary = WeakKeyDictionary()
+
+
+def _collect(answers: list[tuple[Callable, object]], cursor, statements: list[Waiting]) -> None:
 	for one in statements:
 		if one.then:
 			answers.append((one.then, _rows(cursor) if one.is_read else cursor.fetchall()[0][0]))
 			cursor.nextset()
-	return answers
 
 
 def _cursor():
-	if not frappe.db._conn:
-		frappe.db.connect()
-	return frappe.db._cursor
+	db = frappe.local.db
+	if not db._conn:
+		db.connect()
+	return db._cursor
 
 
 def _rows(cursor) -> list[frappe._dict]:

@@ -248,9 +248,13 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: 
 	del first["doctype"]  # it is no column
 	jobs = _rows(first, stored, each or {})
 	inputs.remember(jobs, its_type)
-	naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
 	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]
+	if len(jobs) == 1:
+		jobs[0].name = naming.promise_job_name(lambda name: _name(jobs, [name]))
+	else:
+		naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
 	if claims or first.unique_key:
+		statements.arrive()  # their names
 		for job, earlier in _write_what_is_new(jobs, claims, if_duplicate):
 			job.name = job.earlier = earlier
 	else:
@@ -299,17 +303,26 @@ def _write(jobs: list) -> None:
 def _write_alike(jobs: list) -> None:
 	first = jobs[0]
 	capacity.check(jobs)
-	tracing.describe(first)
 	if not (first.run_at or first.depends_on):
 		_put_in_line(jobs)
 	for batch in _batches(jobs):
-		statements.arrive()  # the names that were drawn; and not all batches go in one packet
-		statements.insert(DOCTYPE, batch)
-		log.insert_rows(_first_log_rows(batch))
-	statements.arrive()  # before anything is promised for after the commit
+		statements.arrive_if_asked()  # the names that were drawn
+		_write_batch(batch)
+	tracing.describe(first)
 	call_workers_after_commit(first)
 	for job in jobs:
 		listeners.tell_after_commit(job.name, None, job.status)
+
+
+def _write_batch(jobs: list) -> None:
+	"""In a packet of its own, and before anything is promised for after the commit."""
+	statements.insert(DOCTYPE, jobs)
+	rows = _first_log_rows(jobs)
+	log.insert_rows(rows)
+	statements.arrive()
+	if len(jobs) == 1:
+		for row in rows:  # what is told after the commit is not about a promise
+			row["background_job"] = jobs[0].name
 
 
 def _moment_to_wait_for(job) -> datetime | None:
@@ -329,7 +342,8 @@ def _put_in_line(jobs: list) -> None:
 	places = Places(jobs[0].job_queue)
 	for job in jobs:
 		job.status = states.QUEUED
-		job.update(places.next(job.organization, job.priority))
+		place = places.promise(job) if len(jobs) == 1 else places.next(job.organization, job.priority)
+		job.update(place)
 
 
 def _first_log_rows(jobs: list) -> list[dict]:

@@ -443,7 +443,8 @@ def trips_of(monkeypatch, action) -> int:
 
 
 def test_a_job_without_keys_pays_nothing_for_them(world, plain, monkeypatch):
-	assert trips_of(monkeypatch, lambda: submit(plain, {"a": 1}, world.a)) == 2
+	trips = {"mariadb": 1, "postgres": 2}[frappe.db.db_type]  # where nothing is promised, it is asked before
+	assert trips_of(monkeypatch, lambda: submit(plain, {"a": 1}, world.a)) == trips
 
 
 def test_a_thousand_jobs_with_keys_take_a_few_trips(world, windowed, monkeypatch):

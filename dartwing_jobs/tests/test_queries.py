@@ -113,9 +113,14 @@ def asked(monkeypatch, crowd):
 			patched.setattr(statements, "_send", send)
 			question()
 		frappe.db.rollback()
-		return [(one.statement, one.values) for one in sent]
+		return [(as_question(one), one.values) for one in sent]
 
 	return asking
+
+
+def as_question(one: statements.Waiting) -> str:
+	"""A condition is asked inside another statement."""
+	return f"select {one.statement} as holds" if one.if_so else one.statement
 
 
 @pytest.mark.parametrize("name", QUESTIONS)

@@ -1,0 +1,140 @@
+"""Statements that travel together: what they promise, ask and stop for. Nothing here is committed."""
+
+import frappe
+import pytest
+
+from dartwing_jobs.engine import claim, naming, order, rows, statements
+from dartwing_jobs.tests.test_fairness import WORKERS, Line
+from dartwing_jobs.tests.world import make_queue
+
+TABLE = "Job Turnstile"
+
+
+class Refused(Exception):
+	pass
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_kept():
+	yield
+	frappe.db.rollback()
+
+
+def row(name) -> dict:
+	return {**rows.new("Administrator", frappe.utils.now_datetime()), "name": name}
+
+
+def there(*names: str) -> list[str]:
+	"""Those of these rows that are written."""
+	return [name for name in names if frappe.db.exists(TABLE, name)]
+
+
+@pytest.fixture
+def names() -> list[str]:
+	return [f"statements-{frappe.generate_hash(length=8)}-{number}" for number in range(4)]
+
+
+def test_what_hardly_ever_is_so_ends_no_trip(names):
+	with statements.in_one_go():
+		statements.insert(TABLE, [row(names[0])])
+		statements.if_ever("1 = 2", (), pytest.fail)
+		statements.insert(TABLE, [row(names[1])])
+	assert there(*names) == names[:2]
+
+
+def test_if_it_is_so_what_follows_waits_for_what_is_done_about_it(names):
+	seen = []
+
+	def see() -> None:
+		seen.append(there(*names))
+		statements.insert(TABLE, [row(names[2])])
+
+	with statements.in_one_go():
+		statements.insert(TABLE, [row(names[0])])
+		statements.if_ever("1 = %s", (1,), see)
+		statements.insert(TABLE, [row(names[1])])
+		statements.insert_last(TABLE, [row(names[3])])
+	assert seen == [names[:1]]
+	assert there(*names) == names
+
+
+def test_it_may_be_so_more_than_once(names):
+	calls = []
+	with statements.in_one_go():
+		statements.value_later("40 + %s", (2,), calls.append)
+		statements.if_ever("1 = 1", (), lambda: calls.append("first"))
+		statements.insert(TABLE, [row(names[0])])
+		statements.if_ever("2 = 2", (), lambda: calls.append("second"))
+		statements.insert(TABLE, [row(names[1])])
+	assert calls == [42, "first", "second"]
+	assert there(*names) == names[:2]
+
+
+def test_who_refuses_then_stops_what_follows(names):
+	def refuse() -> None:
+		raise Refused
+
+	with pytest.raises(Refused), statements.in_one_go():
+		statements.insert(TABLE, [row(names[0])])
+		statements.if_ever("1 = 1", (), refuse)
+		statements.insert(TABLE, [row(names[1])])
+		statements.commit()
+	assert there(*names) == names[:1]
+	frappe.db.rollback()
+	assert there(*names) == []
+
+
+def test_outside_of_a_trip_it_is_asked_at_once():
+	calls = []
+	statements.if_ever("1 = 1", (), lambda: calls.append("now"))
+	statements.if_ever("1 = 2", (), lambda: calls.append("never"))
+	assert calls == ["now"]
+
+
+def test_a_promise_is_written_before_anybody_knows_it(names):
+	known = []
+	with statements.in_one_go():
+		promised = statements.promise("of_test", "concat(%s, '-0')", (names[0][:-2],), known.append)
+		statements.arrive_if_asked()
+		statements.insert(TABLE, [row(promised or known[0])])
+		statements.arrive()
+	assert known == names[:1]
+	assert there(*names) == names[:1]
+
+
+def test_a_promised_name_is_like_one_that_is_drawn():
+	names = []
+	with statements.in_one_go():
+		naming.promise_job_name(names.append)
+	(drawn,) = naming.next_job_names(1)
+	prefix, number = names[0].rsplit("-", 1)
+	assert drawn == f"{prefix}-{int(number) + 1:05d}"
+
+
+@pytest.mark.parametrize("already_started", range(claim.LOW_TURN))
+def test_who_stands_far_before_the_last_one_taken_is_not_forgotten(already_started):
+	"""Whoever submits in a long transaction gets a place that was near the head when it began."""
+	line = Line()
+	for _ in range(100 + already_started):
+		line.put("a")
+	late = line.put("b")
+	line.start_many(50 + already_started)
+	first = order.band(order.RANKS["Normal"])[0]
+	statements.update("Background Job", late, {"line": line.queue, "claim_key": first})
+	assert late in [job.name for job in line.start_many(2 + 2 * WORKERS)]
+
+
+def test_several_queues_take_turns_by_what_they_asked_for_along_with_the_last_job():
+	queues = [make_queue(), make_queue()]
+	lines = [Line(queue) for queue in queues]
+	for line in lines:
+		for _ in range(4):
+			line.put("a")
+	turns, served = claim.Turns(queues), []
+	for _ in range(6):
+		job = turns.take_next()
+		statements.update("Background Job", job.name, order.OUT_OF_LINE)
+		served.append(job.job_queue)
+	assert served == queues * 3
+	urgent = lines[0].put("b", "Critical")
+	assert urgent in [turns.take_next().name, turns.take_next().name]
