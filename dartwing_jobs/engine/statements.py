@@ -24,7 +24,8 @@ HINT = re.compile(r" force index \(\w+\)")
 SIGNALED, STOPPED_AT = 1644, "dartwing stopped at "
 STOP = f"signal sqlstate '45000' set message_text = '{STOPPED_AT}{{place}}'; end if"
 # what is read by anything but a select, MariaDB locks
-STOP_IF = f"select {{text}} into @dartwing_holds; if @dartwing_holds then {STOP}"
+HOLDS = "@dartwing_holds"
+STOP_IF = f"if {HOLDS} then {STOP}"
 STOP_IF_UNTOUCHED = f"{{text}}; if row_count() <> 1 then {STOP}"
 COUNT = "{text}; select row_count() as touched"
 # a trip is sent when so many rows wait in it: servers refuse packets that are too large
@@ -50,6 +51,7 @@ class Waiting(NamedTuple):
 	or_raise: Exception | None = None  # if it does not touch a row; nothing behind it is done then
 	is_written_out: bool = False  # with its values in it: no two are the same
 	if_so: Callable | None = None  # of a condition: called if it holds, before anything behind it is done
+	into: str | None = None  # an expression that the server keeps for itself, in this variable
 
 
 class Promise(NamedTuple):
@@ -120,7 +122,7 @@ def if_ever(condition: str, values: Values, then: Callable[[], object]) -> None:
 
 	Who waits for an answer ends the trip. This does not, unless the answer is yes.
 	"""
-	_send_or_wait(Waiting(condition, values, is_read=True, if_so=then))
+	_send_or_wait(Waiting(condition, values, is_read=True, if_so=then, into=HOLDS))
 
 
 def promise(name: str, expression: str, values: Values, then: Callable[[object], None]) -> Promise | None:
@@ -133,7 +135,7 @@ def promise(name: str, expression: str, values: Values, then: Callable[[object],
 		value_later(expression, values, then)
 		return None
 	variable = f"@dartwing_{name}"
-	trip.waiting.append(Waiting(f"select {expression} into {variable}", values))
+	trip.waiting.append(Waiting(expression, values, is_read=True, into=variable))
 	trip.promised.append(Waiting(variable, (), then, is_read=True, is_value=True))
 	return Promise(variable)
 
@@ -391,6 +393,18 @@ def _joined(asked: list[Waiting]) -> Waiting:
 	return Waiting(f"select {columns}", [v for one in asked for v in one.values], hand_out, is_read=True)
 
 
+def _join_what_is_kept(statements: list[Waiting]) -> None:
+	"""What the server keeps behind another is kept by the same statement; a condition begins a new one."""
+	for place in range(len(statements) - 1, 0, -1):
+		before, one = statements[place - 1], statements[place]
+		if one.into and before.into and not one.if_so:
+			columns, variables = f"{before.statement}, {one.statement}", f"{before.into}, {one.into}"
+			values = [*before.values, *one.values]
+			statements[place - 1 : place + 1] = [
+				before._replace(statement=columns, values=values, into=variables)
+			]
+
+
 def _send_one(one: Waiting) -> None:
 	cursor = _cursor()
 	if frappe.db.db_type == "mariadb" and one.values:
@@ -409,6 +423,7 @@ def _send_together(statements: list[Waiting]) -> int | None:
 	The server stops at the first condition that holds; returns its place.
 	"""
 	cursor, answers, place = _cursor(), [], None
+	_join_what_is_kept(statements)
 	try:
 		cursor.execute(_compound(cursor, statements))
 		_collect(answers, cursor, statements)
@@ -459,8 +474,9 @@ def _in_order(texts: Iterable[str], checks: tuple[str, ...]) -> str:
 
 def _check_behind(one: Waiting) -> str:
 	"""A statement and what is asked along with it. The server itself must stop: a commit may come later."""
-	if one.if_so:
-		return STOP_IF
+	if one.into:
+		kept = f"select {{text}} into {one.into}"
+		return f"{kept}; {STOP_IF}" if one.if_so else kept
 	if one.or_raise:
 		return STOP_IF_UNTOUCHED
 	return COUNT if one.then and not one.is_read else "{text}"
