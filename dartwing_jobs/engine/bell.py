@@ -13,7 +13,7 @@ from functools import lru_cache
 
 import frappe
 import redis
-from frappe.utils.background_jobs import create_job_id, get_queue
+from frappe.utils.background_jobs import create_job_id, get_queue, get_queue_list
 
 from dartwing_jobs.engine.rules import routes
 
@@ -34,7 +34,6 @@ LOOK_BACK = 200
 WORK, WAKE = "dartwing-work", "dartwing-wake"
 # RQ's own names begin so too: where Redis users are restricted to RQ's keys, ours are among them
 PREFIX = "rq:dartwing"
-DUE = f"{PREFIX}:due"
 
 # in one step, so that a drain cannot fall asleep in the middle of it
 RING = """
@@ -73,6 +72,20 @@ def ring(rq_queue: str) -> bool:
 	return True
 
 
+def send_wake(rq_queue: str, served: list[str] | None = None) -> None:
+	"""For a drain that leaves although something falls due soon: to come back behind those who wait.
+
+	A worker takes from its queues in order. In front of another queue, it would come back before them, again
+	and again; and whoever lingers, at whichever queue, rings for all others.
+	"""
+	try:
+		waiting = messages_in(served or [])
+		last = next((name for name in reversed(served or []) if waiting[name]), rq_name(rq_queue))
+		_send(WAKE, last.removeprefix(f"{_bench()}:"))
+	except Exception:  # as above
+		frappe.logger("dartwing_jobs").warning("Could not come back to %s", rq_queue, exc_info=True)
+
+
 def _ring_each(rings: set[str]) -> None:
 	"""Rings for all queues of a transaction, until one cannot be rung for: its caller waits long enough."""
 	rq_queues = sorted(rings)
@@ -85,7 +98,7 @@ def _ring_each(rings: set[str]) -> None:
 def answered(rq_queue: str) -> None:
 	"""A drain has started: it answers every ring so far, and from here on another message may be sent."""
 	with _forgiving():
-		client().delete(*(_key(kind, rq_queue) for kind in (WORK, WAKE, "bell")))
+		client().delete(*(_key(kind, rq_queue) for kind in (WORK, "bell")))
 
 
 def listen(rq_queue: str, seconds: float) -> bool:
@@ -96,6 +109,12 @@ def listen(rq_queue: str, seconds: float) -> bool:
 	except redis.RedisError:
 		time.sleep(seconds)
 		return False
+
+
+def stop_listening(rq_queue: str) -> None:
+	"""A drain that lingered has found work: who rings from here on must not rely on it."""
+	with _forgiving():
+		client().delete(_key("awake", rq_queue))
 
 
 def fall_asleep(rq_queue: str) -> bool:
@@ -110,44 +129,75 @@ def note_due(rq_queue: str, due: datetime | None) -> None:
 	"""Tells the whole bench when something of this site falls due next (UTC); None: nothing does."""
 	with _forgiving():
 		if due:
-			client().zadd(DUE, {_member(rq_queue): due.replace(tzinfo=timezone.utc).timestamp()})
+			client().zadd(_due(), {_member(rq_queue): due.replace(tzinfo=timezone.utc).timestamp()})
 		else:
-			client().zrem(DUE, _member(rq_queue))
+			client().zrem(_due(), _member(rq_queue))
 
 
 def seconds_until_something_is_due() -> float | None:
 	"""Of any site of this bench; None when nothing is, as far as anybody has said."""
 	with _forgiving():
-		first = client().zrange(DUE, 0, 0, withscores=True)
+		first = client().zrange(_due(), 0, 0, withscores=True)
 		return first[0][1] - time.time() if first else None
 	return None
+
+
+def is_something_due_soon() -> bool:
+	seconds = seconds_until_something_is_due()
+	return seconds is not None and seconds < HORIZON_SECONDS
+
+
+def leave_to_others(rq_queue: str) -> None:
+	"""For a site that went offline: it waits for nothing. One message is sent for all sites, and it may have
+	been this one's: then the site whose moment comes first is to wait."""
+	with _forgiving():
+		sites = {member: _site_of(member) for member in client().zrange(_due(), 0, -1)}
+		others = [site for site in sites.values() if site != frappe.local.site]
+		for member in [member for member, site in sites.items() if site not in others]:
+			client().zrem(_due(), member)
+		if others and is_something_due_soon():
+			with _as_site(others[0]):
+				send_wake(rq_queue)
 
 
 def ring_for_others(own_rq_queue: str) -> None:
 	"""Rings for every other queue of any site of this bench whose moment has come, once."""
 	with _forgiving():
-		for member in client().zrangebyscore(DUE, "-inf", time.time()):
-			site, _bar, rq_queue = member.decode().rpartition("|")
-			if member.decode() != _member(own_rq_queue) and client().zrem(DUE, member):
-				with _as_site(site):
+		for member in client().zrangebyscore(_due(), "-inf", time.time()):
+			rq_queue = member.decode().rpartition("|")[2]
+			if member.decode() != _member(own_rq_queue) and client().zrem(_due(), member):
+				with _as_site(_site_of(member)):
 					ring(rq_queue)
 
 
-def send_wake(rq_queue: str) -> None:
-	"""For a drain that leaves although something falls due soon: to come back behind those who wait."""
-	with _forgiving():
-		if client().set(_key(WAKE, rq_queue), 1, nx=True, ex=RING_SECONDS):
-			_send(WAKE, rq_queue)
-
-
-def foreign_messages(rq_names: list[str]) -> bool:
-	"""Whether messages wait in these RQ queues that are not this site's own, nor anybody's wish to linger."""
-	own = create_job_id(WORK)
+def messages_in(rq_names: list[str]) -> dict[str, list[bytes]]:
+	"""The first messages that wait in each of these RQ queues; not those that only wish to linger."""
 	with client().pipeline(transaction=False) as pipe:
 		for name in rq_names:
 			pipe.lrange(f"rq:queue:{name}", 0, 9)
-		found = [job_id.decode() for job_ids in pipe.execute() for job_id in job_ids]
-	return any(not job_id.startswith(own) and WAKE not in job_id for job_id in found)
+		found = pipe.execute()
+	return {
+		name: [job_id for job_id in job_ids if not _is_wake(job_id)]
+		for name, job_ids in zip(rq_names, found, strict=True)
+	}
+
+
+def is_own(job_id: bytes) -> bool:
+	"""Whether a message tells of work of this site."""
+	return job_id.decode().startswith(create_job_id(WORK))
+
+
+def served_by(worker: str | None, rq_queue: str) -> list[str]:
+	"""The RQ queues that a worker takes messages from, in its order; this one, if it does not tell."""
+	with _forgiving():
+		if worker and (names := client().hget(worker, "queues")):
+			return names.decode().split(",")
+	return [rq_name(rq_queue)]
+
+
+def rq_name(rq_queue: str) -> str:
+	"""As RQ calls it."""
+	return f"{_bench()}:{rq_queue}"
 
 
 def client() -> redis.Redis:
@@ -173,17 +223,20 @@ def _send(kind: str, rq_queue: str) -> None:
 	"""Sends a message, unless one of its kind still waits."""
 	waiting = client().lrange(get_queue(rq_queue).key, -LOOK_BACK, -1)
 	# one wish to linger will do for all sites: whoever lingers rings for the others
-	mark = WAKE if kind == WAKE else create_job_id(WORK)
-	if not any(mark in job_id.decode() for job_id in waiting):
+	if not any(map(_is_wake if kind == WAKE else is_own, waiting)):
 		job_id = f"{kind}-{uuid.uuid4().hex}"
 		frappe.enqueue(DRAIN, queue=rq_queue, rq_queue=rq_queue, timeout=MESSAGE_SECONDS, job_id=job_id)
 
 
+def _is_wake(job_id: bytes) -> bool:
+	return WAKE in job_id.decode()
+
+
 def _rings_of_this_transaction() -> set[str]:
 	"""The RQ queues that are going to be rung for; kept with the connection, whose callbacks do it."""
-	rings = getattr(frappe.local, "dartwing_rings", None)
+	rings = getattr(frappe.db, "dartwing_rings", None)
 	if rings is None:
-		rings = frappe.local.dartwing_rings = set()
+		rings = frappe.db.dartwing_rings = set()
 	return rings
 
 
@@ -210,9 +263,28 @@ def _utc_now() -> datetime:
 	return datetime.now(timezone.utc).replace(tzinfo=None)
 
 
+def _due() -> str:
+	"""Where the sites of a bench tell each other when something of theirs falls due."""
+	return f"{PREFIX}:due:{_bench()}"
+
+
+def _bench() -> str:
+	"""What RQ's names of this bench's queues begin with: benches may share a Redis."""
+	return _bench_of(frappe.conf.bench_id)
+
+
+@lru_cache
+def _bench_of(bench_id: str | None) -> str:
+	return get_queue_list(["short"], build_queue_name=True)[0].removesuffix(":short")
+
+
 def _member(rq_queue: str) -> str:
 	return f"{frappe.local.site}|{rq_queue}"
 
 
+def _site_of(member: bytes) -> str:
+	return member.decode().rpartition("|")[0]
+
+
 def _key(kind: str, rq_queue: str) -> str:
-	return f"{PREFIX}:{kind}:{frappe.local.site}:{rq_queue}"
+	return f"{PREFIX}:{kind}:{_bench()}:{frappe.local.site}:{rq_queue}"

@@ -69,6 +69,7 @@ class Drain:
 			if self.must_leave() or not self.wait_for_more():
 				self.leave()
 				return
+		bell.leave_to_others(self.rq_queue)
 
 	def look(self) -> bool:
 		"""At what changes slowly: pauses, what is due or fires, dead leases. False when the engine is off."""
@@ -93,8 +94,8 @@ class Drain:
 		attempt = self.start_alone()
 		if attempt is None:
 			return False
-		if self.rq_queue and claim.is_waiting(self.turns.job_queues):
-			bell.ring(self.rq_queue)  # more than one worker may be needed; each calls the next
+		if self.rq_queue:
+			self.call_the_next()
 		while attempt:
 			following = attempts.run(attempt, self.start_next)
 			self.is_over = self.is_over or attempt.is_poisoned
@@ -106,6 +107,12 @@ class Drain:
 		if self.watchdog:
 			self.watchdog.rest()
 		return True
+
+	def call_the_next(self) -> None:
+		"""More than one worker may be needed; and nobody is to believe that this one still listens."""
+		bell.stop_listening(self.rq_queue)
+		if claim.is_waiting(self.turns.job_queues):
+			bell.ring(self.rq_queue)
 
 	def start_alone(self) -> "attempts.Attempt | None":
 		"""Claims and starts the next job in a transaction of its own."""
@@ -164,7 +171,9 @@ class Drain:
 		"""Lingers: the next submit finds a warm worker. True when there may be something to do."""
 		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
 		bell.ring_for_others(self.rq_queue)
-		if is_burst() or not (self.is_warm() or _something_is_due_soon()):
+		if is_burst():
+			return self.worked_at > self.looked_at  # what has fallen due is put in line a batch at a time
+		if not (self.is_warm() or bell.is_something_due_soon()):
 			return False
 		while not self.watchdog.says(STOP | WANTED):
 			if self.must_look() or bell.listen(self.rq_queue, LISTEN_SECONDS):
@@ -175,18 +184,14 @@ class Drain:
 		return time.monotonic() - self.worked_at < self.linger_seconds
 
 	def leave(self) -> None:
-		"""Sees to it that somebody comes for what is left."""
+		"""Sees to it that somebody comes for what is left; it may never have come to waiting for that."""
+		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
 		if bell.fall_asleep(self.rq_queue) or claim.is_waiting(self.turns.job_queues):
 			bell.ring(self.rq_queue)
-		elif not is_burst() and _something_is_due_soon():
-			bell.send_wake(self.rq_queue)
+		elif not is_burst() and bell.is_something_due_soon():
+			bell.send_wake(self.rq_queue, self.watchdog.served if self.watchdog else None)
 
 
 def is_burst() -> bool:
 	"""Whether this worker is to end when nothing is left: it must not be kept by what falls due later."""
 	return "--burst" in sys.argv
-
-
-def _something_is_due_soon() -> bool:
-	seconds = bell.seconds_until_something_is_due()
-	return seconds is not None and seconds < bell.HORIZON_SECONDS

@@ -62,6 +62,15 @@ class Board:
 			time.sleep(0.0001)
 
 	@property
+	def has_left(self) -> bool:
+		"""Whether the drain has gone by itself, and seen to what it leaves behind."""
+		return bool(self.memory[1])
+
+	@has_left.setter
+	def has_left(self, has_left: bool) -> None:
+		self.memory[1] = has_left
+
+	@property
 	def flags(self) -> int:
 		return self.memory[0]
 
@@ -77,6 +86,7 @@ class Watchdog:
 		self.board, self.told = Board(), {}
 		reading, self.pipe = os.pipe()
 		drain, worker = os.getpid(), _worker_key()
+		self.served = bell.served_by(worker, rq_queue)
 		self.pid = os.fork()
 		if self.pid == 0:
 			os.close(self.pipe)
@@ -117,6 +127,7 @@ class Watchdog:
 		return False
 
 	def stop(self) -> None:
+		self.board.has_left = True
 		os.close(self.pipe)
 		with contextlib.suppress(ChildProcessError):
 			os.waitpid(self.pid, 0)
@@ -271,12 +282,14 @@ class _Process:
 			os.kill(self.drain, signal.SIGKILL)
 
 	def _speak_for_the_dead(self) -> bool:
-		"""The drain has gone. Was it killed in the middle of a job, that attempt is ended for it, once."""
+		"""The drain has gone. Was it killed in the middle of a job, that attempt is ended for it, once; and
+		somebody else is to come for what it was there for."""
 		self._look()
 		if self.watched:
 			lost.record_loss(self.watched.name, self.watched.token)
 			if self.watched.next:
 				lost.record_loss(*self.watched.next)
+		if self.watched or not self.board.has_left:  # one that only waited was waited for as well
 			bell.fall_asleep(self.rq_queue)
 			bell.ring(self.rq_queue)
 		return False
@@ -284,16 +297,17 @@ class _Process:
 
 def _flags_from_redis(worker: str, rq_queue: str) -> int:
 	"""RQ tells only the worker that it is to stop, its horse finds it in Redis."""
-	stop, names = bell.client().hmget(worker, "shutdown_requested_date", "queues")
-	served = names.decode().split(",") if names else []
-	own = bell.get_queue(rq_queue).name
-	before = served[: served.index(own) + 1] if own in served else [own]
-	flags = STOP if stop else 0
+	flags = STOP if bell.client().hget(worker, "shutdown_requested_date") else 0
+	own, served = bell.rq_name(rq_queue), bell.served_by(worker, rq_queue)
+	waiting = bell.messages_in(served)
+	foreign = {name for name in served if not all(map(bell.is_own, waiting[name]))}
 	# a worker takes from its queues in order: those behind ours wait for ours in any case
-	if bell.foreign_messages(before):
-		flags |= YIELD | WANTED
-	elif bell.foreign_messages(served):
-		flags |= WANTED
+	before = served[: served.index(own) + 1] if own in served else served
+	if foreign.intersection(before):
+		return flags | YIELD | WANTED
+	# work of this site in another queue waits for this worker, too, once it has nothing to do here
+	if foreign or any(waiting[name] for name in served if name != own):
+		return flags | WANTED
 	return flags
 
 

@@ -9,9 +9,9 @@ import frappe
 import pytest
 from frappe.utils.background_jobs import create_job_id, get_queue
 
-from dartwing_jobs import clock, submit
-from dartwing_jobs.engine import bell
-from dartwing_jobs.tests.world import REPEATABLE, stored_status
+from dartwing_jobs import clock, submit, submit_many
+from dartwing_jobs.engine import bell, database, drain, promote
+from dartwing_jobs.tests.world import REPEATABLE, plant, stored_status
 
 # no other test starts workers for it
 RQ_QUEUE = "long"
@@ -40,8 +40,8 @@ def no_messages():
 def _forget_messages() -> None:
 	"""As if Redis had been wiped."""
 	get_queue(RQ_QUEUE).empty()
-	bell.client().delete(bell.DUE)
-	for pattern in (f"{bell.PREFIX}:*:{frappe.local.site}:{RQ_QUEUE}", f"{bell.PREFIX}:*:{ANOTHER_SITE}:*"):
+	bell.client().delete(bell._due())
+	for pattern in (f"{bell.PREFIX}:*:*{frappe.local.site}:{RQ_QUEUE}", f"{bell.PREFIX}:*:{ANOTHER_SITE}:*"):
 		for key in bell.client().keys(pattern):
 			bell.client().delete(key)
 
@@ -119,8 +119,8 @@ def test_what_falls_due_in_another_queue_is_rung_for_and_forgotten(no_messages):
 	bell.note_due("short", datetime(2020, 1, 1))
 	bell.ring_for_others("short")
 	assert len(messages()) == 1
-	assert bell.client().zscore(bell.DUE, bell._member(RQ_QUEUE)) is None
-	assert bell.client().zscore(bell.DUE, bell._member("short"))
+	assert bell.client().zscore(bell._due(), bell._member(RQ_QUEUE)) is None
+	assert bell.client().zscore(bell._due(), bell._member("short"))
 	bell.note_due("short", None)
 
 
@@ -135,3 +135,106 @@ def test_a_burst_worker_does_not_wait_for_what_falls_due(world, queue, no_messag
 	frappe.db.rollback()
 	assert (stored_status(now.name), stored_status(later.name)) == ("Completed", "Pending")
 	assert messages() == []
+
+
+def submit_for_soon(world, queue) -> str:
+	"""A committed job that falls due in a minute; what it rang for is forgotten."""
+	soon = clock.now() + timedelta(seconds=60)
+	job = submit(REPEATABLE, {"steps": 1}, world.a, job_queue=queue, scheduled_for=soon)
+	frappe.db.commit()
+	_forget_messages()
+	return job.name
+
+
+def test_a_drain_that_must_leave_before_it_waits_comes_back_for_what_falls_due(world, queue, no_messages):
+	"""Somebody else needed its worker from its first moment on: nobody had been told what falls due."""
+	submit_for_soon(world, queue)
+	leaving = drain.Drain(RQ_QUEUE, None)
+	assert leaving.look()
+	leaving.leave()
+	assert [bell.WAKE in job_id for job_id in messages()] == [True]
+
+
+def test_a_wish_to_linger_is_repeated_when_its_message_was_lost(queue, no_messages):
+	bell.send_wake(RQ_QUEUE)
+	get_queue(RQ_QUEUE).empty()
+	bell.send_wake(RQ_QUEUE)
+	assert len(messages()) == 1
+
+
+def test_a_wish_to_linger_that_cannot_be_sent_ends_no_drain(no_messages):
+	bell.send_wake("a queue that no worker of this bench serves")
+
+
+def test_a_message_of_a_site_whose_name_ends_like_ours_is_not_ours(queue, no_messages):
+	with bell._as_site(f"shop.{frappe.local.site}"):
+		bell.ring(RQ_QUEUE)
+		assert len(messages()) == 1
+	bell.ring(RQ_QUEUE)
+	assert len(messages()) == 1
+
+
+def test_a_worker_that_was_woken_and_is_busy_calls_the_next(world, queue, no_messages):
+	"""It listened a moment ago, but does not any more: whoever rings now must send a message."""
+	submit_many(REPEATABLE, [{"steps": 1}] * 2, world.a, job_queue=queue)
+	frappe.db.commit()
+	_forget_messages()
+	woken = drain.Drain(RQ_QUEUE, None)
+	bell.listen(RQ_QUEUE, 0.01)
+	assert woken.look()
+	assert woken.run_due()
+	assert len(messages()) == 1
+
+
+def test_a_transaction_that_is_still_open_keeps_no_ring_of_another_connection(queue, no_messages):
+	bell.ring_after_commit(queue)
+	with database.beside():
+		bell.ring_after_commit(queue)
+		frappe.db.commit()
+		assert len(messages()) == 1
+	frappe.db.rollback()
+
+
+def test_benches_that_share_a_redis_do_not_ring_for_each_other(no_messages, monkeypatch):
+	"""They have no such site: the message would fail, and its own bench would have forgotten the moment."""
+	bell.note_due(RQ_QUEUE, datetime(2020, 1, 1))
+	monkeypatch.setitem(frappe.local.conf, "bench_id", "another-bench")
+	bell.ring_for_others("short")
+	assert (messages(), bell.seconds_until_something_is_due()) == ([], None)
+	monkeypatch.undo()
+	assert bell.seconds_until_something_is_due() < 0
+
+
+@pytest.fixture
+def offline(site):
+	frappe.db.set_single_value("Job Engine Settings", "online", 0)
+	frappe.db.commit()
+	yield
+	frappe.db.set_single_value("Job Engine Settings", "online", 1)
+	frappe.db.commit()
+
+
+def test_a_site_that_went_offline_leaves_the_wish_to_linger_to_others(offline, no_messages):
+	"""One message had been sent for all sites, and it was this one's."""
+	soon = datetime.utcfromtimestamp(time.time()) + timedelta(seconds=60)
+	bell.note_due("short", soon)
+	with bell._as_site(ANOTHER_SITE):
+		bell.note_due(RQ_QUEUE, soon)
+	drain.Drain(RQ_QUEUE, None).run()
+	assert (len(messages()), len(messages(ANOTHER_SITE))) == (0, 1)
+	# nothing of this site: they would send each other round and round
+	with bell._as_site(ANOTHER_SITE):
+		bell.note_due(RQ_QUEUE, None)
+	assert bell.seconds_until_something_is_due() is None
+
+
+def test_a_burst_worker_leaves_nothing_that_is_due(world, queue, no_messages, monkeypatch):
+	"""More than are put in line at a time."""
+	names = [submit_for_soon(world, queue) for _ in range(3)]
+	for name in names:
+		plant(name, run_at=database.utc_now())
+	frappe.db.commit()
+	monkeypatch.setattr(promote, "BATCH", 1)
+	monkeypatch.setattr(sys, "argv", [*sys.argv, "--burst"])
+	drain.Drain(RQ_QUEUE, None).run()
+	assert [stored_status(name) for name in names] == ["Completed"] * 3

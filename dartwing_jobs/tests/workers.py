@@ -14,7 +14,7 @@ from dartwing_jobs.engine import sweep
 from dartwing_jobs.tests import world
 from dartwing_jobs.tests.world import make_job, make_job_type, stored_status
 
-COMMAND = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "worker", "--queue", "short"]
+COMMAND = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "worker", "--queue"]
 # how often a waiting test sweeps: the scheduler would do it every minute
 SWEEP_SECONDS = 3
 COLUMNS_OF_QUEUES = ("job_queue", "origin_queue")
@@ -22,9 +22,9 @@ COLUMNS_OF_QUEUES = ("job_queue", "origin_queue")
 OUTPUT = tempfile.TemporaryFile("a+b")  # noqa: SIM115 it is open as long as this process
 
 
-def start_worker() -> subprocess.Popen:
+def start_worker(rq_queues: str = "short") -> subprocess.Popen:
 	"""A stock worker, as a bench runs it."""
-	return subprocess.Popen(COMMAND, start_new_session=True, stdout=OUTPUT, stderr=OUTPUT)
+	return subprocess.Popen([*COMMAND, rq_queues], start_new_session=True, stdout=OUTPUT, stderr=OUTPUT)
 
 
 def stop_worker(worker: subprocess.Popen) -> None:
