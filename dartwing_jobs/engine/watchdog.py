@@ -21,6 +21,7 @@ import redis
 from rq import Worker, get_current_job
 
 from dartwing_jobs.engine import bell, database, lease, lost, statements
+from dartwing_jobs.engine.schedules.ticker import Ticker
 from dartwing_jobs.errors import JobTimeout
 
 # progress is written at most this often, but its first and its last report at once
@@ -177,6 +178,7 @@ class _Process:
 		self.buffer = b""
 		self.watched: Watched | None = None
 		self.asked_at = 0.0
+		self.ticker = Ticker()
 
 	def run(self) -> None:
 		while self._try(self._turn):
@@ -251,6 +253,8 @@ class _Process:
 			seconds = f"{watched.seconds:g} seconds"
 			error = JobTimeout(f"The job ran longer than its {seconds} and was killed")
 			lost.record_timeout(watched.name, watched.token, error)
+		else:
+			self.ticker.tick_beside(watched.since)
 
 	def _beat(self, watched: Watched) -> None:
 		now = time.monotonic()

@@ -13,6 +13,7 @@ from dartwing_jobs.engine import database, drain, sweep
 from dartwing_jobs.engine.limits import capacity, turnstiles
 from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.engine.schedules import fires, ticks
+from dartwing_jobs.engine.schedules.ticker import TICK_SECONDS, Ticker
 from dartwing_jobs.errors import SubmitConflict
 from dartwing_jobs.tests import workers
 from dartwing_jobs.tests.processes import in_other_processes
@@ -243,3 +244,33 @@ def test_a_worker_fires_what_falls_due_without_any_scheduler(world, worker):
 	started = frappe.db.get_value("Background Job", job.name, "started_at")
 	assert 0 <= (started - database.as_site_time(due)).total_seconds() < 5
 	workers.retire_queue(queue)
+
+
+def test_a_schedule_fires_while_its_only_worker_is_busy(world, worker, tmp_path):
+	"""It was found when the job had ended, and had missed its time if that took longer than five minutes."""
+	queue = workers.make_queue()
+	path = tmp_path / "go on"
+	long_job = workers.submit(
+		world.a, queue, "dartwing_jobs.tests.handlers.wait_for_file", {"path": str(path)}
+	)
+	workers.wait_until(lambda: stored_status(long_job) == "Running", 30, sweeping=False)
+	made = make_schedule(world.a, database.utc_now().replace(microsecond=0))
+	workers.wait_until(lambda: fires_of(made.name), 2 * TICK_SECONDS, sweeping=False)
+	assert stored_status(long_job) == "Running"
+	path.touch()
+	workers.wait_for(long_job, "Completed")
+	workers.retire_queue(queue)
+
+
+def test_a_tick_beside_a_job_waits_until_that_is_long_and_the_last_tick_is_over(world):
+	"""And whoever asks for it goes on at once, with the connection that it had."""
+	made = make_schedule(world.a, database.utc_now().replace(microsecond=0))
+	ticker, now = Ticker(), time.monotonic()
+	ticker.tick_beside(now)
+	assert ticker.pid is None
+	ticker.tick_beside(now - TICK_SECONDS)
+	first = ticker.pid
+	ticker.tick_beside(now - TICK_SECONDS)
+	assert first and ticker.pid == first
+	workers.wait_until(lambda: fires_of(made.name), 20, sweeping=False)
+	workers.wait_until(lambda: not ticker._is_ticking(), 20, sweeping=False)
