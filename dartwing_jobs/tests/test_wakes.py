@@ -131,5 +131,7 @@ def test_one_that_is_killed_while_it_waits_for_what_falls_due_is_followed_by_ano
 	wait_for_one_that_lingers()
 	kill_worker(worker)
 	another = start_worker()
-	assert_started_in_time(name)
-	stop_worker(another)
+	try:
+		assert_started_in_time(name)
+	finally:
+		stop_worker(another)
