@@ -88,28 +88,28 @@ class Turns:
 		"""
 		return max(1, self.last_keys.get(queue, 1) - NEAR)
 
-	def _highest_first(self) -> list[str]:
-		ranks = self._ranks("min")
-		return sorted(self._those_in(ranks), key=ranks.get)
+	def _highest_first(self) -> Iterator[str]:
+		"""By what was foreseen; if nobody is found there, somebody may have come since."""
+		yield from self._ordered(self._foreseen("min"))
+		yield from self._ordered(_ranks("min", self.job_queues))
 
 	def _lowest_first(self) -> list[tuple[str, int]]:
 		"""Each queue from its lowest band on, the lowest of all first."""
-		ranks = self._ranks("max")
-		queues = sorted(self._those_in(ranks), key=ranks.get, reverse=True)
+		ranks = self._foreseen("max") or _ranks("max", self.job_queues)
+		queues = self._ordered(ranks, is_lowest_first=True)
 		return [(queue, order.band(ranks[queue])[0]) for queue in queues]
 
-	def _those_in(self, ranks: dict[str, int]) -> list[str]:
+	def _ordered(self, ranks: dict[str, int], is_lowest_first: bool = False) -> list[str]:
 		"""Queues in which somebody waits; among equals it is the turn of who was served longest ago."""
-		return [queue for queue in self.job_queues if queue in ranks]
+		waiting = [queue for queue in self.job_queues if queue in ranks]
+		return sorted(waiting, key=ranks.get, reverse=is_lowest_first)
 
 	def _is_low(self, turn: int) -> bool:
 		return turn % LOW_TURN == LOW_TURN - 1
 
-	def _ranks(self, end: str) -> dict[str, int]:
+	def _foreseen(self, end: str) -> dict[str, int]:
 		foreseen, self.foreseen = self.foreseen, None
-		if foreseen and foreseen.are(end, self.job_queues):
-			return foreseen.known
-		return _ranks(end, self.job_queues)
+		return foreseen.known if foreseen and foreseen.are(end, self.job_queues) else {}
 
 	def _foresee(self) -> None:
 		"""What the next turn needs to know is asked along with this one's job."""

@@ -138,3 +138,14 @@ def test_several_queues_take_turns_by_what_they_asked_for_along_with_the_last_jo
 	assert served == queues * 3
 	urgent = lines[0].put("b", "Critical")
 	assert urgent in [turns.take_next().name, turns.take_next().name]
+
+
+def test_who_comes_after_the_last_look_is_found_in_whatever_queue():
+	queues = [make_queue(), make_queue()]
+	lines, turns = [Line(queue) for queue in queues], claim.Turns(queues)
+	for number in range(2 * claim.LOW_TURN):
+		waiting = lines[number % 2].put("a")
+		job = turns.take_next()
+		assert job.name == waiting
+		statements.update("Background Job", job.name, order.OUT_OF_LINE)
+		assert turns.take_next() is None
