@@ -42,11 +42,13 @@ def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 
 def promise_job_name(then: Callable[[str], None]) -> statements.Promise | None:
 	"""One name, which may be written before it is known (`statements.promise`); `then` gets it."""
-	text = "number" if frappe.db.db_type == "mariadb" else "cast(number as text)"
-	name = f"concat('{_prefix()}', lpad({text}, greatest(5, length({text})), '0'))"
-	return statements.promise(
-		"name", f"(select {name} from (select {_next_number()} as number) drawn)", (), then
-	)
+	number = _next_number()
+	if frappe.db.db_type == "mariadb":
+		# a table of its own, to name the number, would cost as much as an insert
+		name = f"concat('{_prefix()}', substr('0000', length({number})), {number.replace('next', 'last', 1)})"
+	else:
+		name = f"(select '{_prefix()}' || to_char({number}, 'FM99999900000'))"
+	return statements.promise("name", name, (), then)
 
 
 def _prefix() -> str:
