@@ -68,8 +68,10 @@ class Turns:
 		# the one that was served goes behind the others
 		self.job_queues.remove(queue)
 		self.job_queues.append(queue)
-		if began_at <= self._near_head(queue):  # a low turn says nothing about the head
+		if began_at == 1:
 			self.last_keys[queue] = job.claim_key
+		else:  # the next one of this queue begins at its head, whichever turn that is
+			self.last_keys.pop(queue, None)
 
 	def _candidates(self) -> Iterator[tuple[str, int]]:
 		"""Where to look, one after the other: a queue, and the claim key to begin at."""
@@ -84,7 +86,8 @@ class Turns:
 	def _near_head(self, queue: str) -> int:
 		"""Shortly before what was taken last: the server takes long over all that was taken just before.
 
-		Newcomers of the same priority stand behind the head, others before: so only every other turn.
+		Newcomers of the same priority stand behind the head, others before: so only every other turn, and
+		only every other time that the queue is served.
 		"""
 		return max(1, self.last_keys.get(queue, 1) - NEAR)
 

@@ -149,3 +149,23 @@ def test_who_comes_after_the_last_look_is_found_in_whatever_queue():
 		assert job.name == waiting
 		statements.update("Background Job", job.name, order.OUT_OF_LINE)
 		assert turns.take_next() is None
+
+
+def test_who_is_put_back_in_line_is_not_forgotten_where_two_queues_take_turns():
+	"""Each queue is served every other turn: always by those that begin near the last one, or never."""
+	queues = [make_queue(), make_queue()]
+	lines, turns = [Line(queue) for queue in queues], claim.Turns(queues)
+	for line in lines:
+		for number in range(120):
+			line.put("a", "Low" if number % 4 == 3 else "Normal")
+	late = [line.put("b") for line in lines]
+	for _ in range(100):
+		statements.update("Background Job", turns.take_next().name, order.OUT_OF_LINE)
+	first = order.band(order.RANKS["Normal"])[0]
+	for line, name in zip(lines, late, strict=True):
+		statements.update("Background Job", name, {"line": line.queue, "claim_key": first})
+	started = []
+	for _ in range(len(queues) * 4):
+		started.append(turns.take_next().name)
+		statements.update("Background Job", started[-1], order.OUT_OF_LINE)
+	assert set(late) <= set(started)
