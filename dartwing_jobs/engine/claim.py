@@ -93,8 +93,14 @@ class Turns:
 
 	def _highest_first(self) -> Iterator[str]:
 		"""By what was foreseen; if nobody is found there, somebody may have come since."""
-		yield from self._ordered(self._foreseen("min"))
-		yield from self._ordered(_ranks("min", self.job_queues))
+		yield from self._in_line(self._foreseen("min"))
+		yield from self._in_line(_ranks("min", self.job_queues))
+
+	def _in_line(self, ranks: dict[str, int]) -> list[str]:
+		"""As `_ordered`; who was taken last says nothing about a head of another priority."""
+		keys = self.last_keys.items()
+		self.last_keys = {queue: key for queue, key in keys if order.rank(key) == ranks.get(queue)}
+		return self._ordered(ranks)
 
 	def _lowest_first(self) -> list[tuple[str, int]]:
 		"""Each queue from its lowest band on, the lowest of all first."""
@@ -115,9 +121,12 @@ class Turns:
 		return foreseen.known if foreseen and foreseen.are(end, self.job_queues) else {}
 
 	def _foresee(self) -> None:
-		"""What the next turn needs to know is asked along with this one's job."""
-		is_low = self._is_low(self.taken + 1)
-		if is_low or len(self.job_queues) > 1:
+		"""What the next turn needs to know is asked along with this one's job.
+
+		Not if a low turn follows that one: who came too late to be foreseen would wait for both.
+		"""
+		is_low, is_before_low = (self._is_low(self.taken + ahead) for ahead in (1, 2))
+		if is_low or (len(self.job_queues) > 1 and not is_before_low):
 			self.foreseen = Ranks("max" if is_low else "min")
 			self.foreseen.ask(self.job_queues)
 

@@ -169,3 +169,21 @@ def test_who_is_put_back_in_line_is_not_forgotten_where_two_queues_take_turns():
 		started.append(turns.take_next().name)
 		statements.update("Background Job", started[-1], order.OUT_OF_LINE)
 	assert set(late) <= set(started)
+
+
+@pytest.mark.parametrize("already_started", range(2 * claim.LOW_TURN))
+@pytest.mark.parametrize("where", [0, 1])
+def test_the_urgent_are_among_the_next_in_whatever_queue(where, already_started):
+	"""Also if the ranks of the queues were asked for just before they came."""
+	queues = [make_queue(), make_queue()]
+	lines, turns = [Line(queue) for queue in queues], claim.Turns(queues)
+	for line in lines:
+		for number in range(40):
+			line.put("a", "Low" if number % 2 else "Normal")
+	for _ in range(already_started):
+		statements.update("Background Job", turns.take_next().name, order.OUT_OF_LINE)
+	urgent, started = lines[where].put("b", "Critical"), []
+	for _ in range(2):
+		started.append(turns.take_next().name)
+		statements.update("Background Job", started[-1], order.OUT_OF_LINE)
+	assert urgent in started
