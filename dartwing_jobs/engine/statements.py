@@ -315,8 +315,10 @@ class Literals(dict):
 			literal = f"'{value}'"
 		elif type(value) is Promise:
 			literal = value.variable
-		else:
-			literal = self.connection.literal(value)
+		elif type(value) is int:
+			literal = str(value)
+		else:  # not to be found by an equal whole number: 3.0 is no limit
+			return self.connection.literal(value)
 		if len(literal) <= LONGEST_LITERAL:
 			self[value] = literal
 		return literal

@@ -187,3 +187,10 @@ def test_the_urgent_are_among_the_next_in_whatever_queue(where, already_started)
 		started.append(turns.take_next().name)
 		statements.update("Background Job", started[-1], order.OUT_OF_LINE)
 	assert urgent in started
+
+
+def test_a_number_is_written_as_what_it_is_whatever_equals_it():
+	"""A limit takes whole numbers only, and 3.0 == 3."""
+	(found,) = statements.fetch("select %s as three", (3.0,))
+	assert found.three == 3
+	assert len(statements.fetch("select name from `tabDocType` where name <> %s limit %s", ("", 3))) == 3
