@@ -319,7 +319,8 @@ class Literals(dict):
 			literal = str(value)
 		else:  # not to be found by an equal whole number: 3.0 is no limit
 			return self.connection.literal(value)
-		if len(literal) <= LONGEST_LITERAL:
+		# what a backslash means, a session may be told anew
+		if len(literal) <= LONGEST_LITERAL and "\\" not in literal:
 			self[value] = literal
 		return literal
 

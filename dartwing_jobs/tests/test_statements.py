@@ -8,6 +8,14 @@ from dartwing_jobs.tests.test_fairness import WORKERS, Line
 from dartwing_jobs.tests.world import make_queue
 
 TABLE = "Job Turnstile"
+# a session is told to read backslashes in texts otherwise than before, and again as before
+BACKSLASHES = {
+	"mariadb": (
+		"set @of_test = @@sql_mode, sql_mode = concat(@@sql_mode, ',NO_BACKSLASH_ESCAPES')",
+		"set sql_mode = @of_test",
+	),
+	"postgres": ("set standard_conforming_strings = off", "set standard_conforming_strings = on"),
+}
 
 
 class Refused(Exception):
@@ -194,3 +202,16 @@ def test_a_number_is_written_as_what_it_is_whatever_equals_it():
 	(found,) = statements.fetch("select %s as three", (3.0,))
 	assert found.three == 3
 	assert len(statements.fetch("select name from `tabDocType` where name <> %s limit %s", ("", 3))) == 3
+
+
+@pytest.mark.parametrize("text", [r"a\n", "it's", r"\' or 1=1 -- ", "two\nlines"])
+def test_a_text_is_written_as_the_server_reads_it_now(text):
+	"""A handler may have told its session what a backslash is, and jobs behind it share the session."""
+	otherwise, as_before = BACKSLASHES[frappe.db.db_type]
+	assert statements.value("%s", (text,)) == text
+	frappe.db.sql(otherwise)
+	try:
+		assert statements.value("%s", (text,)) == text
+	finally:
+		frappe.db.sql(as_before)
+	assert statements.value("%s", (text,)) == text
