@@ -495,7 +495,9 @@ def _prepared(cursor, session: "Session", statement: str, count: int) -> str | N
 	Learning costs a trip: many connections live for one request, and send most statements once.
 	"""
 	if session.is_worth_learning(statement):
-		cursor.execute(f"prepare {session.name(statement)} from %s", (statement % (("?",) * count),))
+		name = f"dartwing_{len(session.names)}"
+		cursor.execute(f"prepare {name} from %s", (statement % (("?",) * count),))
+		session.names[statement] = name
 	return session.names.get(statement)
 
 
@@ -518,10 +520,6 @@ class Session:
 			self.seen.clear()
 		self.seen.add(statement)
 		return False
-
-	def name(self, statement: str) -> str:
-		self.names[statement] = f"dartwing_{len(self.names)}"
-		return self.names[statement]
 
 	def literals(self) -> Literals:
 		if len(self.written) > LITERALS:

@@ -215,3 +215,16 @@ def test_a_text_is_written_as_the_server_reads_it_now(text):
 	finally:
 		frappe.db.sql(as_before)
 	assert statements.value("%s", (text,)) == text
+
+
+def test_what_could_not_be_prepared_is_not_taken_for_prepared():
+	statement = "select %s as one from `statements_of_test`"
+	for _ in range(2):
+		with pytest.raises(Exception, match="statements_of_test"):
+			statements.fetch(statement, (1,))
+		frappe.db.rollback()
+	frappe.db.sql("create temporary table `statements_of_test` (one int)")
+	try:
+		assert statements.fetch(statement, (1,)) == []
+	finally:
+		frappe.db.sql("drop table `statements_of_test`")
