@@ -357,8 +357,9 @@ def _send(statements: list[Waiting]) -> None:
 	is_together = len(statements) > 1 and db.db_type == "mariadb"
 	place = (_send_together if is_together else _send_in_turn)(statements)
 	if place is not None:
-		statements[place].if_so()
-		_send([*_trip().take_everything(), *statements[place + 1 :]])
+		with in_one_go():  # what else waits may need what is behind
+			statements[place].if_so()
+		_send(statements[place + 1 :])
 
 
 def _send_in_turn(statements: list[Waiting]) -> int | None:

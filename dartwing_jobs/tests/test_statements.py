@@ -228,3 +228,17 @@ def test_what_could_not_be_prepared_is_not_taken_for_prepared():
 		assert statements.fetch(statement, (1,)) == []
 	finally:
 		frappe.db.sql("drop table `statements_of_test`")
+
+
+def test_a_promise_is_known_as_it_was_kept_also_behind_what_hardly_ever_is_so(names):
+	"""Whoever asks in between sends what waits, and the promise is handed over later."""
+	known = []
+	with statements.in_one_go():
+		statements.if_ever("1 = 1", (), lambda: statements.insert(TABLE, [row(names[1])]))
+		statements.insert(TABLE, [row(names[2])])
+		promised = statements.promise("behind", "concat(%s, '-0')", (names[0][:-2],), known.append)
+		statements.arrive_if_asked()
+		statements.insert_last(TABLE, [row(promised or known[0])])
+		statements.fetch("select 1 as one")
+	assert known == names[:1]
+	assert there(*names) == names[:3]
