@@ -139,7 +139,7 @@ def see_what_is_committed() -> None:
 def rollback() -> None:
 	"""Throws away what was not committed, also when the connection itself is gone."""
 	# a commit that failed has dropped what was to be done after a rollback
-	frappe.local.dartwing_groups = frappe.local.dartwing_places = None
+	frappe.local.dartwing_groups = frappe.local.dartwing_places = frappe.db.dartwing_rings = None
 	try:
 		frappe.db.rollback()
 	except Exception:

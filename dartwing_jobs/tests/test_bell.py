@@ -1,5 +1,6 @@
 """The doorbell: a crowd of submits is one message, and somebody comes for what falls due on any site."""
 
+import contextlib
 import subprocess
 import sys
 import time
@@ -11,6 +12,8 @@ from frappe.utils.background_jobs import create_job_id, get_queue
 
 from dartwing_jobs import clock, submit, submit_many
 from dartwing_jobs.engine import bell, database, drain, promote
+from dartwing_jobs.engine.rules import routes
+from dartwing_jobs.tests.test_lost_connections import cut_the_connection
 from dartwing_jobs.tests.world import REPEATABLE, plant, stored_status
 
 # no other test starts workers for it
@@ -238,3 +241,17 @@ def test_a_burst_worker_leaves_nothing_that_is_due(world, queue, no_messages, mo
 	monkeypatch.setattr(sys, "argv", [*sys.argv, "--burst"])
 	drain.Drain(RQ_QUEUE, None).run()
 	assert [stored_status(name) for name in names] == ["Completed"] * 3
+
+
+def test_a_commit_that_fails_silences_no_ring_of_what_is_committed_later(queue, no_messages):
+	assert routes.rq_queue_of(queue) == RQ_QUEUE
+	with contextlib.suppress(Exception):  # each driver has its own
+		cut_the_connection()
+	bell.ring_after_commit(queue)
+	with pytest.raises(Exception) as refused:
+		frappe.db.commit()
+	assert database.is_lost_connection(refused.value)
+	database.rollback()
+	bell.ring_after_commit(queue)
+	frappe.db.commit()
+	assert len(messages()) == 1
