@@ -172,7 +172,7 @@ class Drain:
 		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
 		bell.ring_for_others(self.rq_queue)
 		if is_burst():
-			return self.worked_at > self.looked_at  # what has fallen due is put in line a batch at a time
+			return self.has_worked_since_it_looked()
 		if not (self.is_warm() or bell.is_something_due_soon()):
 			return False
 		while not self.watchdog.says(STOP | WANTED):
@@ -180,13 +180,18 @@ class Drain:
 				return True
 		return False
 
+	def has_worked_since_it_looked(self) -> bool:
+		"""Then more may be due than is in line: that is put there at a look, a batch at a time."""
+		return self.worked_at > self.looked_at
+
 	def is_warm(self) -> bool:
 		return time.monotonic() - self.worked_at < self.linger_seconds
 
 	def leave(self) -> None:
 		"""Sees to it that somebody comes for what is left; it may never have come to waiting for that."""
 		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
-		if bell.fall_asleep(self.rq_queue) or claim.is_waiting(self.turns.job_queues):
+		is_left = bell.fall_asleep(self.rq_queue) or claim.is_waiting(self.turns.job_queues)
+		if is_left or (is_burst() and self.has_worked_since_it_looked()):
 			bell.ring(self.rq_queue)
 		elif not is_burst() and bell.is_something_due_soon():
 			bell.send_wake(self.rq_queue, self.watchdog.served if self.watchdog else None)

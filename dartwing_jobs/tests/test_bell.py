@@ -14,7 +14,7 @@ from dartwing_jobs import clock, submit, submit_many
 from dartwing_jobs.engine import bell, database, drain, promote
 from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.tests.test_lost_connections import cut_the_connection
-from dartwing_jobs.tests.world import REPEATABLE, plant, stored_status
+from dartwing_jobs.tests.world import REPEATABLE, make_job_type, plant, stored_status
 
 # no other test starts workers for it
 RQ_QUEUE = "long"
@@ -140,10 +140,10 @@ def test_a_burst_worker_does_not_wait_for_what_falls_due(world, queue, no_messag
 	assert messages() == []
 
 
-def submit_for_soon(world, queue) -> str:
+def submit_for_soon(world, queue, job_type: str = REPEATABLE) -> str:
 	"""A committed job that falls due in a minute; what it rang for is forgotten."""
 	soon = clock.now() + timedelta(seconds=60)
-	job = submit(REPEATABLE, {"steps": 1}, world.a, job_queue=queue, scheduled_for=soon)
+	job = submit(job_type, {"steps": 1}, world.a, job_queue=queue, scheduled_for=soon)
 	frappe.db.commit()
 	_forget_messages()
 	return job.name
@@ -241,6 +241,24 @@ def test_a_burst_worker_leaves_nothing_that_is_due(world, queue, no_messages, mo
 	monkeypatch.setattr(sys, "argv", [*sys.argv, "--burst"])
 	drain.Drain(RQ_QUEUE, None).run()
 	assert [stored_status(name) for name in names] == ["Completed"] * 3
+
+
+def test_a_burst_worker_that_must_leave_leaves_nothing_that_is_due(world, queue, no_messages, monkeypatch):
+	"""The first one wants a process of its own, and the next one is not in line yet."""
+	alone = make_job_type(isolation="Process").name
+	names = [submit_for_soon(world, queue, alone) for _ in range(2)]
+	for name in names:
+		plant(name, run_at=database.utc_now())
+	frappe.db.commit()
+	monkeypatch.setattr(promote, "BATCH", 1)
+	monkeypatch.setattr(sys, "argv", [*sys.argv, "--burst"])
+	drain.Drain(RQ_QUEUE, None).run()
+	assert len(messages()) == 1
+	drain.Drain(RQ_QUEUE, None).run()
+	assert [stored_status(name) for name in names] == ["Completed"] * 2
+	_forget_messages()
+	drain.Drain(RQ_QUEUE, None).run()
+	assert messages() == []
 
 
 def test_a_commit_that_fails_silences_no_ring_of_what_is_committed_later(queue, no_messages):
