@@ -125,11 +125,18 @@ def fall_asleep(rq_queue: str) -> bool:
 	return False
 
 
-def note_due(rq_queue: str, due: datetime | None) -> None:
-	"""Tells the whole bench when something of this site falls due next (UTC); None: nothing does."""
+def note_due(rq_queue: str, due: datetime | None, in_vain: float | None = None) -> None:
+	"""Tells the whole bench when something of this site falls due next (UTC); None: nothing does.
+
+	What was due already when a drain tried `in_vain`, so many seconds ago, is held by somebody: it is left
+	alone for a while, or a worker would be sent from queue to queue for it without a pause.
+	"""
 	with _forgiving():
 		if due:
-			client().zadd(_due(), {_member(rq_queue): due.replace(tzinfo=timezone.utc).timestamp()})
+			moment = due.replace(tzinfo=timezone.utc).timestamp()
+			if in_vain is not None and moment < time.time() - in_vain:
+				moment = time.time() + RING_SECONDS
+			client().zadd(_due(), {_member(rq_queue): moment})
 		else:
 			client().zrem(_due(), _member(rq_queue))
 

@@ -169,7 +169,7 @@ class Drain:
 
 	def wait_for_more(self) -> bool:
 		"""Lingers: the next submit finds a warm worker. True when there may be something to do."""
-		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
+		self.note_due()
 		bell.ring_for_others(self.rq_queue)
 		if is_burst():
 			return self.has_worked_since_it_looked()
@@ -180,6 +180,11 @@ class Drain:
 				return True
 		return False
 
+	def note_due(self) -> None:
+		"""Tells others for when to wait, or to ring, in place of this drain."""
+		in_vain = None if self.has_worked_since_it_looked() else time.monotonic() - self.looked_at
+		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues), in_vain)
+
 	def has_worked_since_it_looked(self) -> bool:
 		"""Then more may be due than is in line: that is put there at a look, a batch at a time."""
 		return self.worked_at > self.looked_at
@@ -189,7 +194,7 @@ class Drain:
 
 	def leave(self) -> None:
 		"""Sees to it that somebody comes for what is left; it may never have come to waiting for that."""
-		bell.note_due(self.rq_queue, sweep.next_duty(self.turns.job_queues))
+		self.note_due()
 		is_left = bell.fall_asleep(self.rq_queue) or claim.is_waiting(self.turns.job_queues)
 		if is_left or (is_burst() and self.has_worked_since_it_looked()):
 			bell.ring(self.rq_queue)

@@ -1,5 +1,7 @@
 """Who comes back for what falls due: real workers that are needed elsewhere, or killed. Nobody sweeps."""
 
+import multiprocessing
+import time
 from datetime import timedelta
 
 import frappe
@@ -7,8 +9,11 @@ import pytest
 from frappe.utils.background_jobs import get_queue
 
 from dartwing_jobs import clock, submit
-from dartwing_jobs.engine import bell
+from dartwing_jobs.engine import bell, database
+from dartwing_jobs.tests.processes import beside
+from dartwing_jobs.tests.scheduling import fires_of, forget_all, make_schedule
 from dartwing_jobs.tests.workers import (
+	children_of,
 	kill_worker,
 	make_queue,
 	retire_queue,
@@ -22,6 +27,8 @@ from dartwing_jobs.tests.world import REPEATABLE, stored_status
 PROMPT_SECONDS = 5
 # longer than anybody lingers without a reason, or works before looking at other queues
 LATER_SECONDS = 120
+fork = multiprocessing.get_context("fork")
+is_held, is_enough = fork.Event(), fork.Event()
 
 
 @pytest.fixture
@@ -135,3 +142,38 @@ def test_one_that_is_killed_while_it_waits_for_what_falls_due_is_followed_by_ano
 		assert_started_in_time(name)
 	finally:
 		stop_worker(another)
+
+
+def hold(schedule: str) -> None:
+	"""As somebody does who has saved it, and has more to do before the commit."""
+	frappe.db.sql("select name from `tabJob Schedule` where name = %s for update", schedule)
+	is_held.set()
+	is_enough.wait(60)
+
+
+def processes_of(worker, seconds: float) -> int:
+	"""How many messages a worker answers meanwhile, each in a process of its own."""
+	seen, until = set(), time.monotonic() + seconds
+	while time.monotonic() < until:
+		seen.update(children_of(worker.pid))
+		time.sleep(0.01)
+	return len(seen)
+
+
+def test_a_worker_is_not_sent_to_and_fro_by_what_somebody_holds(world, queue, queue_behind, worker_of_two):
+	"""It is due for each of its queues, and neither can do anything about it."""
+	due = database.utc_now() + timedelta(seconds=6)
+	made = make_schedule(world.a, due)
+	with beside(hold, (made.name,)) as held:
+		is_held.wait(30)
+		for each in (queue, queue_behind):
+			submit(REPEATABLE, {"steps": 1}, world.a, job_queue=each)
+		frappe.db.commit()
+		wait_for_one_that_lingers("long")
+		wait_until(lambda: database.utc_now() > due, 30, sweeping=False)
+		answered = processes_of(worker_of_two, 8)
+		is_enough.set()
+		held.get(30)
+	wait_until(lambda: fires_of(made.name), 2 * bell.RING_SECONDS, sweeping=False)
+	forget_all()
+	assert answered <= 4
