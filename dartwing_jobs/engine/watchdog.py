@@ -163,6 +163,7 @@ def _live(make_process) -> None:
 		frappe.connect()
 		database.read_committed()
 		make_process().run()
+		frappe.db.close()
 		code = 0
 	except BaseException:
 		frappe.logger("dartwing_jobs").exception("A watchdog could not go on; its drain will leave")

@@ -11,6 +11,7 @@ import time
 import frappe
 
 from dartwing_jobs.engine import database
+from dartwing_jobs.engine.observing import tracing
 from dartwing_jobs.engine.schedules import ticks
 
 # soon enough for a fire to be on time, and rare enough to cost nothing
@@ -46,6 +47,8 @@ def _tick_and_end() -> None:
 		frappe.init(site, force=True)
 		frappe.connect()
 		ticks.fire_due()
+		tracing.flush()
+		frappe.db.close()  # a connection that just ends is counted, and told, as one that broke
 		code = 0
 	except BaseException:
 		frappe.logger("dartwing_jobs").exception("Could not tick beside a long job")
