@@ -24,7 +24,7 @@ CONFLICT_CODES = frozenset({"40001", "40P01", "55P03"})
 DUPLICATE_NUMBER, DUPLICATE_CODE = 1062, "23505"
 # the server went away, shuts down, killed the connection, or it was cut in the middle of an answer
 LOST_NUMBERS = frozenset({0, 1053, 1927, 2006, 2013, 2055})
-TRIES = 5
+TRIES = 8
 
 
 def utc_now() -> datetime:
