@@ -231,14 +231,19 @@ def test_a_site_that_went_offline_leaves_the_wish_to_linger_to_others(offline, n
 	assert bell.seconds_until_something_is_due() is None
 
 
-def test_a_burst_worker_leaves_nothing_that_is_due(world, queue, no_messages, monkeypatch):
-	"""More than are put in line at a time."""
-	names = [submit_for_soon(world, queue) for _ in range(3)]
+def fall_due_before_a_burst(names: list[str], monkeypatch) -> None:
+	"""All at once, where only one is put in line at a time."""
 	for name in names:
 		plant(name, run_at=database.utc_now())
 	frappe.db.commit()
 	monkeypatch.setattr(promote, "BATCH", 1)
 	monkeypatch.setattr(sys, "argv", [*sys.argv, "--burst"])
+
+
+def test_a_burst_worker_leaves_nothing_that_is_due(world, queue, no_messages, monkeypatch):
+	"""More than are put in line at a time."""
+	names = [submit_for_soon(world, queue) for _ in range(3)]
+	fall_due_before_a_burst(names, monkeypatch)
 	drain.Drain(RQ_QUEUE, None).run()
 	assert [stored_status(name) for name in names] == ["Completed"] * 3
 
@@ -247,11 +252,7 @@ def test_a_burst_worker_that_must_leave_leaves_nothing_that_is_due(world, queue,
 	"""The first one wants a process of its own, and the next one is not in line yet."""
 	alone = make_job_type(isolation="Process").name
 	names = [submit_for_soon(world, queue, alone) for _ in range(2)]
-	for name in names:
-		plant(name, run_at=database.utc_now())
-	frappe.db.commit()
-	monkeypatch.setattr(promote, "BATCH", 1)
-	monkeypatch.setattr(sys, "argv", [*sys.argv, "--burst"])
+	fall_due_before_a_burst(names, monkeypatch)
 	drain.Drain(RQ_QUEUE, None).run()
 	assert len(messages()) == 1
 	drain.Drain(RQ_QUEUE, None).run()
