@@ -11,12 +11,13 @@ from dartwing_jobs.engine import log, order, statements, states
 
 # every so often the lowest priority that waits gets a turn, so that none waits for ever
 LOW_TURN = 8
-# MariaDB would rather sort a whole line, when it believes that hardly anybody stands in it
-FIRST = """force index (idx_line) where line = %s and claim_key >= %s
+# MariaDB would rather sort a whole line, when it believes that hardly anybody stands in it. It removes the
+# entries of those who were taken much later, and never while somebody reads from an old snapshot: who locks
+# walks over them slowly, one by one. Who only reads does not, and so says where to begin.
+FIRST = """force index (idx_line) where line = %s and claim_key >= (
+		select min(claim_key) from `tabBackground Job` where line = %s and claim_key >= %s)
 	order by claim_key, name limit 1 for update skip locked"""
 FOUND = "(select {}(claim_key) from `tabBackground Job` where line = %s and claim_key >= 1)"
-# how far before the last one a worker begins, if not at the head of the line
-NEAR = 16
 # for as long a worker knows what it has asked for one job before
 FORESEEN_SECONDS = 0.1
 # what an attempt needs to know of its job
@@ -46,7 +47,6 @@ class Turns:
 	def __init__(self, job_queues: list[str], taken: int = 0):
 		self.job_queues = list(job_queues)
 		self.taken = taken
-		self.last_keys: dict[str, int] = {}
 		self.foreseen: Ranks | None = None
 
 	def serve(self, job_queues: list[str]) -> None:
@@ -59,19 +59,15 @@ class Turns:
 		for queue, key in self._candidates():
 			self._foresee()
 			if job := _first_of(queue, key):
-				self._note(job, queue, key)
+				self._note_served(queue)
 				return job
 		return None
 
-	def _note(self, job, queue: str, began_at: int) -> None:
+	def _note_served(self, queue: str) -> None:
+		"""The one that was served goes behind the others."""
 		self.taken += 1
-		# the one that was served goes behind the others
 		self.job_queues.remove(queue)
 		self.job_queues.append(queue)
-		if began_at == 1:
-			self.last_keys[queue] = job.claim_key
-		else:  # the next one of this queue begins at its head, whichever turn that is
-			self.last_keys.pop(queue, None)
 
 	def _candidates(self) -> Iterator[tuple[str, int]]:
 		"""Where to look, one after the other: a queue, and the claim key to begin at."""
@@ -79,28 +75,12 @@ class Turns:
 			yield from self._lowest_first()
 		queues = self.job_queues if len(self.job_queues) == 1 else self._highest_first()
 		for queue in queues:
-			if self.taken % 2 and (near := self._near_head(queue)) > 1:
-				yield queue, near
 			yield queue, 1
-
-	def _near_head(self, queue: str) -> int:
-		"""Shortly before what was taken last: the server takes long over all that was taken just before.
-
-		Newcomers of the same priority stand behind the head, others before: so only every other turn, and
-		only every other time that the queue is served.
-		"""
-		return max(1, self.last_keys.get(queue, 1) - NEAR)
 
 	def _highest_first(self) -> Iterator[str]:
 		"""By what was foreseen; if nobody is found there, somebody may have come since."""
-		yield from self._in_line(self._foreseen("min"))
-		yield from self._in_line(_ranks("min", self.job_queues))
-
-	def _in_line(self, ranks: dict[str, int]) -> list[str]:
-		"""As `_ordered`; who was taken last says nothing about a head of another priority."""
-		keys = self.last_keys.items()
-		self.last_keys = {queue: key for queue, key in keys if order.rank(key) == ranks.get(queue)}
-		return self._ordered(ranks)
+		yield from self._ordered(self._foreseen("min"))
+		yield from self._ordered(_ranks("min", self.job_queues))
 
 	def _lowest_first(self) -> list[tuple[str, int]]:
 		"""Each queue from its lowest band on, the lowest of all first."""
@@ -156,7 +136,7 @@ class Ranks:
 
 def _first_of(queue: str, key: int):
 	"""The first job in line from a claim key on. What cannot start is taken out: it would stop all others."""
-	while job := _read(FIRST, (queue, key)):
+	while job := _read(FIRST, (queue, queue, key)):
 		if job.status == states.QUEUED:
 			return job
 		statements.update("Background Job", job.name, order.OUT_OF_LINE)

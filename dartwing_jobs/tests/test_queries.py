@@ -65,7 +65,7 @@ QUESTIONS = {
 	"place in line": (lambda: order.Places(QUEUE).next("org-3", "Normal"), {"idx_line", "idx_fair_share"}),
 	"newcomer": (lambda: order.Places(QUEUE).next("newcomer", "High"), {"idx_line", "idx_fair_share"}),
 	"next due": (lambda: promote.earliest_due([QUEUE]), {"idx_due"}),
-	"due": (lambda: promote._due(QUEUE, MOMENT), {"idx_due"}),
+	"due": (lambda: promote._due(QUEUE, datetime(2020, 1, 1), MOMENT), {"idx_due"}),
 	"expired leases": (sweep.expired_leases, {"idx_lease"}),
 	"next duty": (lambda: sweep.next_duty([QUEUE]), {"idx_lease", "idx_due"}),
 	"children": (lambda: dependents.parent_ended(frappe._dict(name=PARENT), "Completed"), {"idx_depends_on"}),
@@ -76,7 +76,7 @@ QUESTIONS = {
 # the same, where the answer is: nothing
 IN_VAIN = {
 	"claim": (lambda: claim.Turns(["q:empty"]).take_next(), {"idx_line"}),
-	"due": (lambda: promote._due(QUEUE, datetime(2020, 1, 1)), {"idx_due"}),
+	"due": (lambda: promote._due(QUEUE, datetime(2019, 1, 1), datetime(2020, 1, 1)), {"idx_due"}),
 	"children": (lambda: dependents.parent_ended(CHILDLESS, "Completed"), {"idx_depends_on"}),
 	"whom to put back": (lambda: holds._put_back("nobody", QUEUE, 50), {"idx_held"}),
 	"old jobs": (lambda: old_jobs("held"), {"idx_job_type_status"}),
