@@ -2,6 +2,8 @@
 
 import socket
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
 
@@ -223,14 +225,24 @@ class Ours(System):
 
 	def _any_unfinished(self) -> bool:
 		"""Reads one row, not all that wait, by the shortest way: workers need the processors."""
-		frappe.db.rollback()
 		statement = """select name from `tabBackground Job`
 			where job_type = %s and status in (%s, %s, %s) limit 1"""
-		return bool(statements.fetch(statement, (self.types["empty"], *UNFINISHED)))
+		with _a_look():
+			return bool(statements.fetch(statement, (self.types["empty"], *UNFINISHED)))
 
 	def _count(self, kind: str, statuses: list[str]) -> int:
-		frappe.db.rollback()  # another look, not the last one's snapshot
-		return frappe.db.count("Background Job", {"job_type": self.types[kind], "status": ["in", statuses]})
+		with _a_look():
+			return frappe.db.count(
+				"Background Job", {"job_type": self.types[kind], "status": ["in", statuses]}
+			)
+
+
+@contextmanager
+def _a_look() -> Iterator[None]:
+	"""At what is there now. No snapshot is left open behind it: servers keep for those what others delete."""
+	frappe.db.rollback()
+	yield
+	frappe.db.rollback()
 
 
 def _refuse_company() -> None:
