@@ -90,6 +90,8 @@ def retold(row: dict, job) -> dict:
 
 def insert_rows(events: list[dict]) -> None:
 	"""Many rows in a few statements."""
+	if not events:
+		return
 	for start in range(0, len(events), ROWS_AT_ONCE):
 		statements.insert_last("Job Execution Log", events[start : start + ROWS_AT_ONCE])
 	journal.tell_after_commit(events)

@@ -7,11 +7,12 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter, itemgetter
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, proxy
 
@@ -58,6 +59,10 @@ class Promise(NamedTuple):
 	"""A value that the server works out on the way; stands for it in rows that are inserted behind."""
 
 	variable: str
+
+
+# what is under way in this context; nothing, where each statement is sent at once
+_travelling: ContextVar["Trip | None"] = ContextVar("dartwing_trip", default=None)
 
 
 @dataclass
@@ -130,7 +135,7 @@ def promise(name: str, expression: str, values: Values, then: Callable[[object],
 
 	Where statements do not travel together there is nothing to promise: it is a question like any other.
 	"""
-	trip = _current()
+	trip = _travelling.get()
 	if trip is None or frappe.db.db_type != "mariadb":
 		value_later(expression, values, then)
 		return None
@@ -155,7 +160,7 @@ def insert_missing(doctype: str, rows: list[dict]) -> int:
 
 def insert_last(doctype: str, rows: list[dict]) -> None:
 	"""As `insert`, but inside `in_one_go` such rows of a table are written at its end, in one statement."""
-	trip = _current()
+	trip = _travelling.get()
 	if trip is None:
 		insert(doctype, rows)
 		return
@@ -188,17 +193,24 @@ def in_one_go() -> Iterator[None]:
 
 	Only for code whose every statement goes through this module: others would not see what still waits.
 	"""
-	with _going(Trip()) as trip:
+	trip = Trip()
+	before = _travelling.set(trip)
+	try:
 		yield
 		while waiting := trip.take_everything():  # answers may lead to more
 			_send(waiting)
+	finally:
+		_travelling.reset(before)
 
 
 @contextmanager
 def apart() -> Iterator[None]:
 	"""Inside, nothing waits, and nothing that waits is sent: for questions to another connection."""
-	with _going(None):
+	before = _travelling.set(None)
+	try:
 		yield
+	finally:
+		_travelling.reset(before)
 
 
 def arrive() -> None:
@@ -230,7 +242,7 @@ def commit() -> None:
 		_send(waiting)
 		db._conn.commit()
 	db.transaction_writes = 0
-	with _going(None):  # what others do afterwards is no part of it
+	with apart():  # what others do afterwards is no part of it
 		db.after_commit.run()
 
 
@@ -268,9 +280,14 @@ def _update_text(doctype: str, columns: tuple[str, ...], guard: tuple[str, ...])
 
 def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	"""Columns that no row has a value for are left to their default, which is none too."""
-	empty = [column for column, value in rows[0].items() if value is None]
-	empty = set(empty) - {column for row in rows for column in empty if row[column] is not None}
-	columns = tuple(column for column in rows[0] if column not in empty)
+	first, *others = rows
+	columns = tuple(
+		[
+			column
+			for column, value in first.items()
+			if value is not None or any(row[column] is not None for row in others)
+		]
+	)
 	values_of = itemgetter(*columns)
 	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
 		literals = Literals(_cursor().connection)
@@ -278,7 +295,7 @@ def _insert(doctype: str, rows: list[dict]) -> Waiting:
 		return Waiting(_insert_start(doctype, columns) + written, (), is_written_out=True)
 	values = [value for row in rows for value in values_of(row)]
 	promised = ()
-	if Promise in set(map(type, values)):
+	if Promise in map(type, values):
 		promised = tuple((place, value) for place, value in enumerate(values) if type(value) is Promise)
 		values = [value for value in values if type(value) is not Promise]
 	return Waiting(_insert_text(doctype, columns, len(rows), promised), values)
@@ -310,7 +327,7 @@ class Literals(dict):
 
 	def __missing__(self, value: object) -> str:
 		if type(value) is str:
-			literal = f"'{self.connection.escape_string(value)}'"
+			literal = f"'{value if _is_plain(value) else self.connection.escape_string(value)}'"
 		elif type(value) is datetime:
 			literal = f"'{value}'"
 		elif type(value) is Promise:
@@ -325,26 +342,17 @@ class Literals(dict):
 		return literal
 
 
-def _current() -> Trip | None:
-	return getattr(frappe.local, "dartwing_trip", None)
+def _is_plain(text: str) -> bool:
+	"""Letters, digits and hyphens, as in names, keys and tokens: nothing in it could mean anything else."""
+	return text.isascii() and text.replace("-", "").isalnum()
 
 
 def _trip() -> Trip:
-	return _current() or Trip()
-
-
-@contextmanager
-def _going(trip: Trip | None) -> Iterator[Trip | None]:
-	before = _current()
-	frappe.local.dartwing_trip = trip
-	try:
-		yield trip
-	finally:
-		frappe.local.dartwing_trip = before
+	return _travelling.get() or Trip()
 
 
 def _send_or_wait(one: Waiting) -> None:
-	if trip := _current():
+	if trip := _travelling.get():
 		trip.waiting.append(one)
 	else:
 		_send([one])
@@ -353,7 +361,8 @@ def _send_or_wait(one: Waiting) -> None:
 def _send(statements: list[Waiting]) -> None:
 	db = frappe.local.db
 	db.transaction_writes += sum(not one.is_read for one in statements)
-	statements = list(_with_values_joined(statements))
+	if any(one.is_value for one in statements):
+		statements = list(_with_values_joined(statements))
 	is_together = len(statements) > 1 and db.db_type == "mariadb"
 	place = (_send_together if is_together else _send_in_turn)(statements)
 	if place is not None:
@@ -380,7 +389,7 @@ def _holds(condition: Waiting) -> bool:
 
 def _with_values_joined(statements: list[Waiting]) -> Iterator[Waiting]:
 	"""Each statement costs the server and the driver more than what it asks for."""
-	for is_value, group in groupby(statements, lambda one: one.is_value):
+	for is_value, group in groupby(statements, attrgetter("is_value")):
 		if is_value:
 			yield _joined(list(group))
 		else:

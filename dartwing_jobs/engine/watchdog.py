@@ -46,20 +46,20 @@ class Board:
 		self.memory = mmap.mmap(-1, MEMORY_BYTES)
 		self.number = 0
 
-	def write(self, state: dict | None) -> None:
+	def write(self, words: tuple[str, ...]) -> None:
 		"""An odd number while it is being written, an even one when it can be read."""
-		text = json.dumps(state).encode()
+		text = "\n".join(words).encode()
 		self.number += 2
 		HEADER.pack_into(self.memory, 8, self.number - 1, len(text))
 		self.memory[32 : 32 + len(text)] = text
 		HEADER.pack_into(self.memory, 8, self.number, len(text))
 
-	def read(self) -> dict | None:
+	def read(self) -> list[str]:
 		while True:
 			before, length = HEADER.unpack_from(self.memory, 8)
 			text = bytes(self.memory[32 : 32 + length])
 			if before % 2 == 0 and before == HEADER.unpack_from(self.memory, 8)[0]:
-				return json.loads(text) if text else None
+				return text.decode().split("\n") if text else []
 			time.sleep(0.0001)
 
 	@property
@@ -84,7 +84,7 @@ class Watchdog:
 	"""The drain's end: says what runs now, and hears whether to stop."""
 
 	def __init__(self, rq_queue: str, lease_seconds: float):
-		self.board, self.told = Board(), {}
+		self.board, self.told = Board(), ()
 		reading, self.pipe = os.pipe()
 		drain, worker = os.getpid(), _worker_key()
 		self.served = bell.served_by(worker, rq_queue)
@@ -95,22 +95,16 @@ class Watchdog:
 		os.close(reading)
 
 	def watch(self, job, lease_token: str) -> None:
-		self.told = {
-			"name": job.name,
-			"token": lease_token,
-			"seconds": job.timeout_seconds,
-			"since": time.monotonic(),
-		}
+		self.told = job.name, lease_token, str(job.timeout_seconds), str(time.monotonic())
 		self.board.write(self.told)
 
 	def announce(self, job_name: str, lease_token: str) -> None:
 		"""What is being started while the last job ends, in one commit: both are spoken for."""
-		self.told = {**self.told, "next": [job_name, lease_token]}
-		self.board.write(self.told)
+		self.board.write((*self.told, job_name, lease_token))
 
 	def rest(self) -> None:
-		self.told = {}
-		self.board.write(None)
+		self.told = ()
+		self.board.write(self.told)
 
 	def report(self, job_name: str, columns: dict) -> None:
 		# shorter than PIPE_BUF, so that a message is never torn
@@ -142,7 +136,7 @@ class Watched:
 	token: str
 	seconds: float
 	since: float
-	next: list | None = None
+	next: list[str] = field(default_factory=list)  # the name and the token of what it starts
 	beat_at: float = field(default_factory=time.monotonic)
 	lost_at: float | None = None
 	reported_at: float = 0
@@ -237,13 +231,13 @@ class _Process:
 
 	def _look(self) -> None:
 		"""At what the drain is doing now."""
-		state = self.board.read()
-		if state is None:
+		if not (words := self.board.read()):
 			self.watched = None
-		elif not self.watched or self.watched.token != state.get("token"):
-			self.watched = Watched(**state)
-		else:
-			self.watched.next = state.get("next")
+			return
+		name, token, seconds, since, *following = words
+		if not self.watched or self.watched.token != token:
+			self.watched = Watched(name, token, float(seconds), float(since))
+		self.watched.next = following
 
 	def _attend(self, watched: Watched) -> None:
 		if watched.pending:
