@@ -18,6 +18,8 @@ from weakref import WeakKeyDictionary, proxy
 
 import frappe
 
+from dartwing_jobs.engine import answers
+
 Values = tuple | list
 # what only MariaDB understands, and needs
 HINT = re.compile(r" force index \(\w+\)")
@@ -420,14 +422,14 @@ def _join_what_is_kept(statements: list[Waiting]) -> None:
 
 def _send_one(one: Waiting) -> None:
 	cursor = _cursor()
-	if frappe.db.db_type == "mariadb" and one.values:
-		cursor.execute(_known_or_written_out(cursor, one.statement, one.values))
+	if frappe.db.db_type == "mariadb":
+		result = answers.to_one(cursor, _known_or_written_out(cursor, one.statement, one.values))
 	else:
-		cursor.execute(_dialect(one.statement, frappe.db.db_type), one.values or None)
-	if one.or_raise and cursor.rowcount != 1:
+		result = answers.to_one(cursor, _dialect(one.statement, frappe.db.db_type), one.values or None)
+	if one.or_raise and result.touched != 1:
 		raise one.or_raise
 	if one.then:
-		one.then(_rows(cursor) if one.is_read else cursor.rowcount)
+		one.then(_rows(result) if one.is_read else result.touched)
 
 
 def _send_together(statements: list[Waiting]) -> int | None:
@@ -435,18 +437,21 @@ def _send_together(statements: list[Waiting]) -> int | None:
 
 	The server stops at the first condition that holds; returns its place.
 	"""
-	cursor, answers, place = _cursor(), [], None
+	cursor, found, place = _cursor(), [], None
 	_join_what_is_kept(statements)
 	try:
-		cursor.execute(_compound(cursor, statements))
-		_collect(answers, cursor, statements)
+		asked = iter([one for one in statements if one.then])
+		for result in answers.to_several(cursor, _compound(cursor, statements)):
+			if result.columns:  # the last one only says that this was all
+				one = next(asked)
+				found.append((one.then, _rows(result) if one.is_read else result.rows[0][0]))
 	except frappe.db.OperationalError as error:
 		if error.args[0] != SIGNALED or not error.args[1].startswith(STOPPED_AT):
 			raise
 		place = int(error.args[1].removeprefix(STOPPED_AT))
 		if statements[place].or_raise:
 			raise statements[place].or_raise from error
-	for then, answer in answers:
+	for then, answer in found:
 		then(answer)
 	return place
 
@@ -549,13 +554,6 @@ def _session(connection) -> Session:
 _sessions: WeakKeyDictionary = WeakKeyDictionary()
 
 
-def _collect(answers: list[tuple[Callable, object]], cursor, statements: list[Waiting]) -> None:
-	for one in statements:
-		if one.then:
-			answers.append((one.then, _rows(cursor) if one.is_read else cursor.fetchall()[0][0]))
-			cursor.nextset()
-
-
 def _cursor():
 	db = frappe.local.db
 	if not db._conn:
@@ -563,9 +561,8 @@ def _cursor():
 	return db._cursor
 
 
-def _rows(cursor) -> list[frappe._dict]:
-	columns = [column[0] for column in cursor.description]
-	return [frappe._dict(zip(columns, row, strict=True)) for row in cursor.fetchall()]
+def _rows(result: answers.Result) -> list[frappe._dict]:
+	return [frappe._dict(zip(result.columns, row, strict=True)) for row in result.rows]
 
 
 @lru_cache(maxsize=500)
