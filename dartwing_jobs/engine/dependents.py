@@ -23,6 +23,8 @@ LEFT_BEHIND = f"""select child.depends_on from `tabBackground Job` child
 	where child.status = 'Pending' and child.run_at is null and child.depends_on is not null
 	and parent.status in {NO_LONGER_ACTIVE} limit 100"""
 BATCH = 200
+# how long the end of a parent may take, from its look at its children to its commit
+ENDING_SECONDS = 1
 # what a child is asked for: how a move goes on, its policy, its group
 OF_CHILD = (*COLUMNS, "on_parent_failure", "depends_on", "job_group", "position")
 BEHIND_MEMBER = f"""force index (idx_job_group) where job_group = %s and position > %s and {WAITING}
@@ -43,7 +45,12 @@ def parent_ended(parent, parent_status: str) -> None:
 
 
 def follow(parent: str) -> None:
-	"""For a child that may have been submitted while its parent was ending, each unseen by the other."""
+	"""For a child that may have been submitted while its parent was ending, each unseen by the other.
+
+	Whoever is just ending it has its row until the commit, a moment later: then it is seen to have ended. Who
+	takes longer is left to the next sweep.
+	"""
+	_wait_while_it_ends(parent)
 	follow_all([parent])
 
 
@@ -65,6 +72,17 @@ def _follow_here(parent, parent_status: str) -> None:
 	parent.released = any(child.status == states.QUEUED for child in children)
 	if parents:
 		frappe.db.after_commit.add(lambda: follow_all(parents))
+
+
+def _wait_while_it_ends(parent: str) -> None:
+	earlier = database.waiting_for_commit()
+	try:
+		database.lock_row("Background Job", parent, ENDING_SECONDS)
+	except Exception as error:
+		if not database.is_conflict(error):
+			raise
+	finally:
+		database.rollback_all_but(earlier)
 
 
 @database.own_transaction
