@@ -18,19 +18,21 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
 
 def store(doc, fieldname: str) -> None:
 	"""Checks a JSON field of a document and writes it back as compact text (None when it is empty)."""
-	label = _(doc.meta.get_label(fieldname))
-	doc.set(fieldname, canonical(doc.get(fieldname), label))
+	doc.set(fieldname, canonical(doc.get(fieldname), doc.meta.get_label(fieldname)))
 
 
 def canonical(value, label: str, most_bytes: int | None = None) -> str | None:
-	"""The stored form of parameters given as text or as a dict; the settings say how long it may be."""
+	"""The stored form of parameters given as text or as a dict; the settings say how long it may be.
+
+	`label` is what an error calls them, translated when there is one.
+	"""
 	most_bytes = most_bytes or settings.max_parameter_bytes()
 	if value is None or (isinstance(value, str) and not value.strip()):
 		return None
 	parsed = _parse(value, label, most_bytes) if isinstance(value, str) else value
 	if not isinstance(parsed, dict):
 		frappe.throw(
-			_('{0} must be a JSON object, such as {{"key": "value"}}.').format(label), InvalidJobError
+			_('{0} must be a JSON object, such as {{"key": "value"}}.').format(_(label)), InvalidJobError
 		)
 	_check_tree(parsed, label)
 	text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"), default=str)
@@ -79,7 +81,7 @@ def _parse(text: str, label: str, most_bytes: int):
 	except RecursionError:
 		_refuse_depth(label)
 	except ValueError as e:
-		frappe.throw(_("{0} is not valid JSON: {1}.").format(label, e), InvalidJobError)
+		frappe.throw(_("{0} is not valid JSON: {1}.").format(_(label), e), InvalidJobError)
 
 
 def _check_size(text: str, label: str, limit: int) -> None:
@@ -89,7 +91,7 @@ def _check_size(text: str, label: str, limit: int) -> None:
 		message = _(
 			"{0} has {1} bytes; at most {2} bytes are allowed. Store large input as a file and pass its name."
 		)
-		frappe.throw(message.format(label, size, limit), InvalidJobError)
+		frappe.throw(message.format(_(label), size, limit), InvalidJobError)
 
 
 def _check_tree(root: dict, label: str) -> None:
@@ -110,10 +112,14 @@ def _checked_children(node: dict | list, label: str) -> list:
 
 def _check_leaf(value, label: str) -> None:
 	if isinstance(value, float) and not math.isfinite(value):
-		frappe.throw(_("{0} contains {1}, which JSON does not have.").format(label, value), InvalidJobError)
+		frappe.throw(
+			_("{0} contains {1}, which JSON does not have.").format(_(label), value), InvalidJobError
+		)
 	if isinstance(value, str) and _is_unstorable(value):
 		frappe.throw(
-			_("{0} contains a character that cannot be stored (NUL or half a surrogate pair).").format(label),
+			_("{0} contains a character that cannot be stored (NUL or half a surrogate pair).").format(
+				_(label)
+			),
 			InvalidJobError,
 		)
 
@@ -123,4 +129,4 @@ def _is_unstorable(text: str) -> bool:
 
 
 def _refuse_depth(label: str) -> None:
-	frappe.throw(_("{0} is nested more than {1} levels deep.").format(label, MAX_DEPTH), InvalidJobError)
+	frappe.throw(_("{0} is nested more than {1} levels deep.").format(_(label), MAX_DEPTH), InvalidJobError)

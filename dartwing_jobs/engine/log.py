@@ -57,7 +57,7 @@ def row(
 	`duration_seconds` is the attempt's, on a row that ends one.
 	"""
 	changes, by = changes or {}, by or frappe.session.user
-	own = rows.new(
+	row = rows.new(
 		by,
 		now,
 		background_job=job.name,
@@ -76,7 +76,9 @@ def row(
 		duration_seconds=duration_seconds or 0.0,
 		uncounted=1 if event in counters.COUNTED else 0,
 	)
-	return own | {field: changes.get(field, job.get(field)) for field in FROM_THE_JOB}
+	for field in FROM_THE_JOB:
+		row[field] = changes.get(field, job.get(field))
+	return row
 
 
 def retold(row: dict, job) -> dict:

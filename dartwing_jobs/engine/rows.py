@@ -8,4 +8,5 @@ from dartwing_jobs.engine import naming
 def new(owner: str, now: datetime, **columns) -> dict:
 	"""The columns of a row that belongs to somebody and was made now, and its own."""
 	name = naming.next_row_name()
-	return {"name": name, "owner": owner, "creation": now, "modified": now, "modified_by": owner, **columns}
+	columns.update(name=name, owner=owner, creation=now, modified=now, modified_by=owner)
+	return columns

@@ -399,13 +399,18 @@ def _with_values_joined(statements: list[Waiting]) -> Iterator[Waiting]:
 
 
 def _joined(asked: list[Waiting]) -> Waiting:
-	columns = ", ".join(f"{one.statement} as value{number}" for number, one in enumerate(asked))
-
 	def hand_out(rows: list) -> None:
 		for one, found in zip(asked, rows[0].values(), strict=True):
 			one.then(found)
 
-	return Waiting(f"select {columns}", [v for one in asked for v in one.values], hand_out, is_read=True)
+	text = _select_text(tuple([one.statement for one in asked]))
+	return Waiting(text, [v for one in asked for v in one.values], hand_out, is_read=True)
+
+
+@lru_cache(maxsize=TEXTS)
+def _select_text(expressions: tuple[str, ...]) -> str:
+	columns = ", ".join(f"{expression} as value{number}" for number, expression in enumerate(expressions))
+	return f"select {columns}"
 
 
 def _join_what_is_kept(statements: list[Waiting]) -> None:

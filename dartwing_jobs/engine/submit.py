@@ -136,7 +136,9 @@ def _submit(its_type, parameters, organization: str | None, options: dict, if_du
 		(answer,) = _insert(job, its_type, _storable(its_type, [parameters]), if_duplicate)
 		if answer.earlier:
 			return _earlier(answer.earlier)
-	return frappe.get_doc({"doctype": DOCTYPE, **answer})
+	# a document sets what it is given one by one, and nothing to the rest
+	told = {name: value for name, value in answer.items() if value is not None}
+	return frappe.get_doc({"doctype": DOCTYPE, **told})
 
 
 def _submit_many(
@@ -195,8 +197,8 @@ def _new_job(its_type, organization: str | None, options: dict) -> frappe._dict:
 
 
 def _storable(job_type, many_parameters: list) -> list[str | None]:
-	label, most_bytes = _("Parameters"), settings.max_parameter_bytes()
-	stored = [job_parameters.canonical(one, label, most_bytes) for one in many_parameters]
+	most_bytes = settings.max_parameter_bytes()
+	stored = [job_parameters.canonical(one, "Parameters", most_bytes) for one in many_parameters]
 	job_parameters.check_secrets(job_type, stored)
 	if job_type.parameters_schema:
 		for one in stored:

@@ -117,9 +117,10 @@ class Watchdog:
 		return self.says(STOP)
 
 	def is_alive(self) -> bool:
-		with contextlib.suppress(ChildProcessError):
+		try:  # asked before each job: a context manager would cost more than the question
 			return os.waitpid(self.pid, os.WNOHANG)[0] == 0
-		return False
+		except ChildProcessError:
+			return False
 
 	def stop(self) -> None:
 		self.board.has_left = True

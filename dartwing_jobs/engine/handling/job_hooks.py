@@ -10,14 +10,15 @@ import frappe
 SWITCHES = {"frappe.recorder.record": "recorder-intercept"}
 # how long one answer holds: people who switch something on do not notice, hundreds of jobs a second do
 SWITCH_SECONDS = 0.5
-_known: dict[tuple[str, str], list[Callable]] = {}
+# by site, hook and what it is called with: each function, and which of that it takes
+_known: dict[tuple, list[tuple[Callable, tuple[str, ...]]]] = {}
 _switched_on: dict[tuple[str, str], tuple[float, bool]] = {}
 
 
 def call(hook: str, **arguments) -> None:
 	"""Other apps prepare and clean up around each job, as they do around Frappe's own."""
-	for function in _functions(hook):
-		function(**arguments)
+	for function, names in _functions(hook, tuple(arguments)):
+		function(**{name: arguments[name] for name in names})
 
 
 def forget() -> None:
@@ -26,28 +27,29 @@ def forget() -> None:
 	_switched_on.clear()
 
 
-def _functions(hook: str) -> list[Callable]:
+def _functions(hook: str, given: tuple[str, ...]) -> list[tuple[Callable, tuple[str, ...]]]:
 	"""Looked up once per process, as code is."""
-	key = frappe.local.site, hook
+	key = frappe.local.site, hook, given
 	if key not in _known:
-		_known[key] = [_prepared(path) for path in frappe.get_hooks(hook)]
+		_known[key] = [_prepared(path, given) for path in frappe.get_hooks(hook)]
 	return _known[key]
 
 
-def _prepared(path: str) -> Callable:
-	function = _taking_what_it_names(frappe.get_attr(path))
+def _prepared(path: str, given: tuple[str, ...]) -> tuple[Callable, tuple[str, ...]]:
+	function = frappe.get_attr(path)
+	names = _taken_by(function, given)
 	if path not in SWITCHES:
-		return function
-	return lambda **given: function(**given) if _is_on(SWITCHES[path]) else None
+		return function, names
+	return lambda **taken: function(**taken) if _is_on(SWITCHES[path]) else None, names
 
 
-def _taking_what_it_names(function: Callable) -> Callable:
-	"""As `frappe.call` does it, but the signature is read once and not for each job."""
+def _taken_by(function: Callable, given: tuple[str, ...]) -> tuple[str, ...]:
+	"""What a function names, as `frappe.call` has it; but its signature is read once, not for each job."""
 	parameters = inspect.signature(function).parameters.values()
 	if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-		return function
-	names = {parameter.name for parameter in parameters}
-	return lambda **given: function(**{name: given[name] for name in given.keys() & names})
+		return given
+	named = {parameter.name for parameter in parameters}
+	return tuple(name for name in given if name in named)
 
 
 def _is_on(switch: str) -> bool:

@@ -25,7 +25,7 @@ def submit_from_template(
 	Options are those of `submit`.
 	"""
 	found = _to_submit_from(template, organization)
-	laid_over = parameters.load(parameters.canonical(overrides, _("Overrides")))
+	laid_over = parameters.load(parameters.canonical(overrides, "Overrides"))
 	given = merged(parameters.load(found.default_params), laid_over)
 	wanted = organization or found.organization
 	return submit(found.job_type, given, wanted, job_template=found.name, **options)

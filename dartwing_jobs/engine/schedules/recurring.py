@@ -72,7 +72,7 @@ def repeat(
 	cron: str, job_type: str, parameters: dict | str | None, organization: str | None, **options
 ) -> Document:
 	"""What `submit(..., repeat=)` makes: a schedule named after its unique key, or type and parameters."""
-	given = job_parameters.canonical(parameters, _("Parameters"))
+	given = job_parameters.canonical(parameters, "Parameters")
 	digest = hashlib.sha256(_sorted(given).encode()).hexdigest()
 	name = options.pop("unique_key", None) or f"{job_type} {digest[:12]}"
 	return schedule(
@@ -159,7 +159,7 @@ def _changes(document: Document, values: dict) -> dict:
 def _as_stored(document: Document, fieldname: str, value) -> str:
 	field = document.meta.get_field(fieldname)
 	if field.fieldtype == "JSON":
-		return _sorted(job_parameters.canonical(value, _(field.label)))
+		return _sorted(job_parameters.canonical(value, field.label))
 	if fieldname == "priority":
 		value = priorities.from_value(value)
 	if field.fieldtype in ("Check", "Int"):

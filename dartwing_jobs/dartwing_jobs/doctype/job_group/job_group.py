@@ -60,7 +60,7 @@ class JobGroup(JobsDocument):
 		if reason := tenancy.reason_not_to_submit(self.owner, self.organization, required):
 			frappe.throw(reason, frappe.PermissionError)
 		given = group_ends.callback_parameters(self, statuses.COMPLETED, {})
-		stored = parameters.canonical(given, _("Callback Parameters"))
+		stored = parameters.canonical(given, "Callback Parameters")
 		parameters.check_secrets(job_type, [stored])
 		parameters.check_schema(job_type, stored)
 
