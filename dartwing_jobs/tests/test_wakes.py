@@ -57,10 +57,18 @@ def worker_of_two():
 
 
 def _working(rq_queues: str):
+	forget_messages(rq_queues.split(","))
 	process = start_worker(rq_queues)
 	yield process
 	if process.poll() is None:
 		stop_worker(process)
+
+
+def forget_messages(rq_queues: list[str]) -> None:
+	"""What an earlier worker left on its way: this one would go after it, and wait at another queue."""
+	for name in rq_queues:
+		get_queue(name).empty()
+		bell.client().delete(*(bell._key(kind, name) for kind in (bell.WORK, "bell", "awake")))
 
 
 def submit_due_in(seconds: float, world, queue) -> str:
