@@ -14,9 +14,11 @@ LOW_TURN = 8
 # MariaDB would rather sort a whole line, when it believes that hardly anybody stands in it. It removes the
 # entries of those who were taken much later, and never while somebody reads from an old snapshot: who locks
 # walks over them slowly, one by one. Who only reads does not, and so says where to begin.
-FIRST = """force index (idx_line) where line = %s and claim_key >= (
-		select min(claim_key) from `tabBackground Job` where line = %s and claim_key >= %s)
+FIRST = """force index (idx_line) where line = %s and claim_key >= {head}
 	order by claim_key, name limit 1 for update skip locked"""
+HEAD = "(select min(claim_key) from `tabBackground Job` where line = %s and claim_key >= %s)"
+# by a statement of its own: newer servers let none lock what was changed since it began to read
+HEAD_GIVEN = "@dartwing_head"
 FOUND = "(select {}(claim_key) from `tabBackground Job` where line = %s and claim_key >= 1)"
 # for as long a worker knows what it has asked for one job before
 FORESEEN_SECONDS = 0.1
@@ -136,11 +138,18 @@ class Ranks:
 
 def _first_of(queue: str, key: int):
 	"""The first job in line from a claim key on. What cannot start is taken out: it would stop all others."""
-	while job := _read(FIRST, (queue, queue, key)):
+	while job := _read_first(queue, key):
 		if job.status == states.QUEUED:
 			return job
 		statements.update("Background Job", job.name, order.OUT_OF_LINE)
 	return None
+
+
+def _read_first(queue: str, key: int):
+	if frappe.db.db_type == "mariadb":
+		head = statements.Given(HEAD_GIVEN, HEAD, (queue, key))
+		return _read(FIRST.format(head=HEAD_GIVEN), (queue,), head)
+	return _read(FIRST.format(head=HEAD), (queue, queue, key))
 
 
 def take(job_name: str):
@@ -153,8 +162,8 @@ def read_held(job_name: str, lease_token: str):
 	return _read("where name = %s and lease_token = %s for update", (job_name, lease_token))
 
 
-def _read(which: str, values: tuple):
-	packed = statements.value(f"({_select(frappe.db.db_type)} {which})", values)
+def _read(which: str, values: tuple, given: statements.Given | None = None):
+	packed = statements.value(f"({_select(frappe.db.db_type)} {which})", values, given)
 	if not packed:
 		return None
 	job = statements.unpack(packed)

@@ -37,10 +37,10 @@ def parent_ended(parent, parent_status: str) -> None:
 	Most jobs have none, so that is asked first, by the smallest question. `parent.released` says afterwards
 	whether somebody stands in line because of it.
 	"""
-	statements.value_later(
+	statements.if_ever(
 		f"exists (select 1 from `tabBackground Job` where depends_on = %s and {WAITING})",
 		(parent.name,),
-		lambda is_any: is_any and _follow_here(parent, parent_status),
+		lambda: _follow_here(parent, parent_status),
 	)
 
 

@@ -63,6 +63,14 @@ class Promise(NamedTuple):
 	variable: str
 
 
+class Given(NamedTuple):
+	"""What the server keeps in a variable for the statement behind."""
+
+	variable: str
+	expression: str
+	values: Values
+
+
 # what is under way in this context; nothing, where each statement is sent at once
 _travelling: ContextVar["Trip | None"] = ContextVar("dartwing_trip", default=None)
 
@@ -112,10 +120,12 @@ def fetch_later(statement: str, values: Values, then: Callable[[list], None]) ->
 	_send_or_wait(Waiting(statement, values, then, is_read=True))
 
 
-def value(expression: str, values: Values = ()):
-	"""What an expression amounts to."""
+def value(expression: str, values: Values = (), given: Given | None = None):
+	"""What an expression amounts to; on MariaDB it may name what is `given`, worked out right before it."""
 	found = []
-	_send([*_trip().take_waiting(), Waiting(expression, values, found.append, is_read=True, is_value=True)])
+	before = [Waiting(given.expression, given.values, is_read=True, into=given.variable)] if given else []
+	asked = Waiting(expression, values, found.append, is_read=True, is_value=True)
+	_send([*_trip().take_waiting(), *before, asked])
 	return found[0]
 
 
