@@ -55,6 +55,12 @@ class Waiting(NamedTuple):
 	is_written_out: bool = False  # with its values in it: no two are the same
 	if_so: Callable | None = None  # of a condition: called if it holds, before anything behind it is done
 	into: str | None = None  # an expression that the server keeps for itself, in this variable
+	is_insert: bool = False
+
+	@property
+	def has_rows(self) -> bool:
+		"""Whether its answer is rows, and not how many it touched."""
+		return self.is_read or (self.is_insert and self.then is not None)
 
 
 class Promise(NamedTuple):
@@ -90,7 +96,10 @@ class Trip:
 	def take_everything(self) -> list[Waiting]:
 		rows, self.rows = self.rows, {}
 		promised, self.promised = self.promised, []
-		return [*self.take_waiting(), *(_insert(doctype, rows[doctype]) for doctype in rows), *promised]
+		taken = [*self.take_waiting(), *(_insert(doctype, rows[doctype]) for doctype in rows)]
+		if promised and taken and taken[-1].is_insert:
+			return [*taken[:-1], _telling(taken[-1], promised)]
+		return [*taken, *promised]
 
 
 def execute(statement: str, values: Values = ()) -> int:
@@ -304,13 +313,14 @@ def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
 		literals = Literals(_cursor().connection)
 		written = ", ".join(f"({', '.join(literals.of(values_of(row)))})" for row in rows)
-		return Waiting(_insert_start(doctype, columns) + written, (), is_written_out=True)
+		text = _insert_start(doctype, columns) + written
+		return Waiting(text, (), is_written_out=True, is_insert=True)
 	values = [value for row in rows for value in values_of(row)]
 	promised = ()
 	if Promise in map(type, values):
 		promised = tuple((place, value) for place, value in enumerate(values) if type(value) is Promise)
 		values = [value for value in values if type(value) is not Promise]
-	return Waiting(_insert_text(doctype, columns, len(rows), promised), values)
+	return Waiting(_insert_text(doctype, columns, len(rows), promised), values, is_insert=True)
 
 
 @lru_cache(maxsize=TEXTS)
@@ -409,18 +419,27 @@ def _with_values_joined(statements: list[Waiting]) -> Iterator[Waiting]:
 
 
 def _joined(asked: list[Waiting]) -> Waiting:
+	text = f"select {_columns_of(tuple([one.statement for one in asked]))}"
+	return Waiting(text, [v for one in asked for v in one.values], _handing_out(asked), is_read=True)
+
+
+def _telling(insert: Waiting, promised: list[Waiting]) -> Waiting:
+	"""An insert that also tells what was promised: that takes no statement of its own."""
+	columns = _columns_of(tuple([one.statement for one in promised]))
+	return insert._replace(statement=f"{insert.statement} returning {columns}", then=_handing_out(promised))
+
+
+def _handing_out(asked: list[Waiting]) -> Callable[[list], None]:
 	def hand_out(rows: list) -> None:
 		for one, found in zip(asked, rows[0].values(), strict=True):
 			one.then(found)
 
-	text = _select_text(tuple([one.statement for one in asked]))
-	return Waiting(text, [v for one in asked for v in one.values], hand_out, is_read=True)
+	return hand_out
 
 
 @lru_cache(maxsize=TEXTS)
-def _select_text(expressions: tuple[str, ...]) -> str:
-	columns = ", ".join(f"{expression} as value{number}" for number, expression in enumerate(expressions))
-	return f"select {columns}"
+def _columns_of(expressions: tuple[str, ...]) -> str:
+	return ", ".join([f"{expression} as value{number}" for number, expression in enumerate(expressions)])
 
 
 def _join_what_is_kept(statements: list[Waiting]) -> None:
@@ -444,7 +463,7 @@ def _send_one(one: Waiting) -> None:
 	if one.or_raise and result.touched != 1:
 		raise one.or_raise
 	if one.then:
-		one.then(_rows(result) if one.is_read else result.touched)
+		one.then(_rows(result) if one.has_rows else result.touched)
 
 
 def _send_together(statements: list[Waiting]) -> int | None:
@@ -459,7 +478,7 @@ def _send_together(statements: list[Waiting]) -> int | None:
 		for result in answers.to_several(cursor, _compound(cursor, statements)):
 			if result.columns:  # the last one only says that this was all
 				one = next(asked)
-				found.append((one.then, _rows(result) if one.is_read else result.rows[0][0]))
+				found.append((one.then, _rows(result) if one.has_rows else result.rows[0][0]))
 	except frappe.db.OperationalError as error:
 		if error.args[0] != SIGNALED or not error.args[1].startswith(STOPPED_AT):
 			raise
@@ -512,7 +531,7 @@ def _check_behind(one: Waiting) -> str:
 		return f"{kept}; {STOP_IF}" if one.if_so else kept
 	if one.or_raise:
 		return STOP_IF_UNTOUCHED
-	return COUNT if one.then and not one.is_read else "{text}"
+	return COUNT if one.then and not one.has_rows else "{text}"
 
 
 def _written_out(one: Waiting, literals: Literals) -> str:
