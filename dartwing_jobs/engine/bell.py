@@ -15,6 +15,7 @@ import frappe
 import redis
 from frappe.utils.background_jobs import create_job_id, get_queue, get_queue_list
 
+from dartwing_jobs.engine import wire
 from dartwing_jobs.engine.rules import routes
 
 DRAIN = "dartwing_jobs.engine.drain.answer"
@@ -98,7 +99,7 @@ def _ring_each(rings: set[str]) -> None:
 def answered(rq_queue: str) -> None:
 	"""A drain has started: it answers every ring so far, and from here on another message may be sent."""
 	with _forgiving():
-		client().delete(*(_key(kind, rq_queue) for kind in (WORK, "bell")))
+		client().delete(*_keys(rq_queue, WORK, "bell"))
 
 
 def listen(rq_queue: str, seconds: float) -> bool:
@@ -209,7 +210,7 @@ def rq_name(rq_queue: str) -> str:
 
 def client() -> redis.Redis:
 	"""A connection of our own to the bench's queue Redis, which gives up soon."""
-	conf = frappe.conf
+	conf = frappe.local.conf
 	user = (conf.rq_username or frappe.utils.get_bench_id()) if conf.use_rq_auth else None
 	return _client(conf.redis_queue, user, conf.rq_password if conf.use_rq_auth else None)
 
@@ -222,8 +223,8 @@ def _client(url: str, username: str | None, password: str | None) -> redis.Redis
 
 def _needs_message(rq_queue: str) -> bool:
 	"""Wakes who lingers; True when nobody does, and no message was sent within the last seconds."""
-	keys = [_key(kind, rq_queue) for kind in ("awake", "bell", WORK)]
-	return bool(client().eval(RING, len(keys), *keys, RING_SECONDS))
+	keys = _keys(rq_queue, "awake", "bell", WORK)
+	return bool(wire.kept.ask(client(), "EVAL", RING, len(keys), *keys, RING_SECONDS))
 
 
 def _send(kind: str, rq_queue: str) -> None:
@@ -241,9 +242,10 @@ def _is_wake(job_id: bytes) -> bool:
 
 def _rings_of_this_transaction() -> set[str]:
 	"""The RQ queues that are going to be rung for; kept with the connection, whose callbacks do it."""
-	rings = getattr(frappe.db, "dartwing_rings", None)
+	db = frappe.local.db
+	rings = getattr(db, "dartwing_rings", None)
 	if rings is None:
-		rings = frappe.db.dartwing_rings = set()
+		rings = db.dartwing_rings = set()
 	return rings
 
 
@@ -294,4 +296,9 @@ def _site_of(member: bytes) -> str:
 
 
 def _key(kind: str, rq_queue: str) -> str:
-	return f"{PREFIX}:{kind}:{_bench()}:{frappe.local.site}:{rq_queue}"
+	return _keys(rq_queue, kind)[0]
+
+
+def _keys(rq_queue: str, *kinds: str) -> list[str]:
+	place = f"{_bench()}:{frappe.local.site}:{rq_queue}"
+	return [f"{PREFIX}:{kind}:{place}" for kind in kinds]

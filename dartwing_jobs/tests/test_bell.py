@@ -4,6 +4,8 @@ import contextlib
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import datetime, timedelta
 
 import frappe
@@ -11,8 +13,9 @@ import pytest
 from frappe.utils.background_jobs import create_job_id, get_queue
 
 from dartwing_jobs import clock, submit, submit_many
-from dartwing_jobs.engine import bell, database, drain, promote
+from dartwing_jobs.engine import bell, database, drain, promote, wire
 from dartwing_jobs.engine.rules import routes
+from dartwing_jobs.tests.processes import in_other_processes
 from dartwing_jobs.tests.test_lost_connections import cut_the_connection
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, plant, stored_status
 
@@ -97,6 +100,30 @@ def test_one_that_rang_while_a_worker_was_leaving_is_heard(queue, no_messages):
 	assert not bell.fall_asleep(RQ_QUEUE)
 	bell.ring(RQ_QUEUE)
 	assert len(messages()) == 1
+
+
+def test_a_ring_is_heard_also_when_redis_has_closed_the_connection_that_was_kept(queue, no_messages):
+	bell.ring(RQ_QUEUE)
+	bell.client().execute_command("CLIENT", "KILL", "TYPE", "normal")
+	_forget_messages()
+	assert bell.ring(RQ_QUEUE)
+	assert len(messages()) == 1
+
+
+def test_each_process_and_each_thread_rings_on_a_connection_of_its_own(queue, no_messages):
+	"""On a shared one, each would take the other's answers for its own."""
+	own = _connection_of_rings()
+	assert _connection_of_rings() == own
+	others = in_other_processes(_connection_of_rings, (RQ_QUEUE,), (RQ_QUEUE,))
+	with ThreadPoolExecutor(1) as pool:
+		others.append(pool.submit(copy_context().run, _connection_of_rings).result())
+	assert len({own, *others}) == 4
+	assert len(messages()) == 1
+
+
+def _connection_of_rings(rq_queue: str = RQ_QUEUE) -> int:
+	bell.ring(rq_queue)
+	return wire.kept.ask(bell.client(), "CLIENT", "ID")
 
 
 def test_what_falls_due_on_another_site_is_rung_for(no_messages):
