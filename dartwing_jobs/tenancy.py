@@ -13,6 +13,7 @@ from dartwing_jobs.errors import InvalidJobError
 ORGANIZATION = "Organization"
 ADMIN_ROLE = "Dartwing Admin"
 USER_ROLE = "Dartwing User"
+SYSTEM_MANAGER = "System Manager"
 # an organization that works, by the columns that its table may have
 SIGNS_OF_LIFE = {"status": "coalesce(status, '') in ('', 'Active')", "disabled": "coalesce(disabled, 0) = 0"}
 
@@ -38,7 +39,7 @@ TENANT_DOCTYPES = frozenset(
 
 
 def is_unrestricted(user: str) -> bool:
-	return user == "Administrator" or "System Manager" in frappe.get_roles(user)
+	return user == "Administrator" or SYSTEM_MANAGER in frappe.get_roles(user)
 
 
 def permitted_organizations(user: str, doctype: str) -> list[str]:
@@ -115,17 +116,14 @@ def group_conditions(user: str) -> str:
 
 def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
 	"""Why this user may not have work of this kind done in this organization; None if they may."""
-	if is_unrestricted(user):
+	roles = frappe.get_roles(user)
+	if user == "Administrator" or SYSTEM_MANAGER in roles:
 		return None
 	if organization not in permitted_organizations(user, "Background Job"):
 		return f"Permission denied: {user} is not in organization {organization}"
 	if not requires_permission:
-		roles = frappe.get_roles(user)
-		return (
-			None
-			if ADMIN_ROLE in roles or USER_ROLE in roles
-			else f"Permission denied: {user} has no Dartwing role"
-		)
+		has_role = ADMIN_ROLE in roles or USER_ROLE in roles
+		return None if has_role else f"Permission denied: {user} has no Dartwing role"
 	doctype, _colon, ptype = requires_permission.rpartition(":")
 	if not frappe.has_permission(doctype, ptype, user=user):
 		return f"Permission denied: {user} has no {ptype} permission for {doctype}"
@@ -160,11 +158,8 @@ def rows_to_submit_in(user: str, doctype: str) -> str:
 
 def check_organization_is_active(organization: str) -> None:
 	"""Raises when the organization is gone or has stopped working; perhaps later (`statements.in_one_go`)."""
-	signs = " and ".join(["name = %s", *(SIGNS_OF_LIFE[sign] for sign in _signs_of_life(frappe.local.site))])
 	statements.if_ever(
-		f"not exists (select 1 from `tab{ORGANIZATION}` where {signs})",
-		(organization,),
-		lambda: _refuse_inactive(organization),
+		_is_not_active(frappe.local.site), (organization,), lambda: _refuse_inactive(organization)
 	)
 
 
@@ -178,9 +173,11 @@ def _refuse_inactive(organization: str) -> None:
 
 
 @lru_cache
-def _signs_of_life(_site: str) -> tuple[str, ...]:
-	"""Another app's Organization may have either of these columns, or none."""
-	return tuple(SIGNS_OF_LIFE.keys() & set(frappe.db.get_table_columns(ORGANIZATION)))
+def _is_not_active(_site: str) -> str:
+	"""SQL. Another app's Organization may have either of the columns that tell, or none."""
+	told = SIGNS_OF_LIFE.keys() & set(frappe.db.get_table_columns(ORGANIZATION))
+	signs = " and ".join(["name = %s", *(SIGNS_OF_LIFE[sign] for sign in sorted(told))])
+	return f"not exists (select 1 from `tab{ORGANIZATION}` where {signs})"
 
 
 def check_same_organization(doc, fieldname: str) -> None:

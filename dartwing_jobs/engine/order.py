@@ -18,6 +18,12 @@ OUT_OF_LINE = {"line": None, "claim_key": 0}
 # what a job that is held by a brake has beside (`engine/limits/holds.py`)
 NOT_HELD = {"held_by": None, "held_reason": None, "held_key": 0}
 REASON_LENGTH = 140
+HEAD = """(select min(claim_key) from `tabBackground Job`
+	where line = %s and claim_key >= %s and claim_key < %s)"""
+OWN = """(select max(claim_key) from `tabBackground Job`
+	where line = %s and organization = %s and claim_key >= %s and claim_key < %s)"""
+FIRST_PLACE = f"""greatest(%s, 1 + mod(least(coalesce({HEAD}, %s), coalesce({HEAD}, %s)), %s),
+	1 + coalesce({OWN}, 0), 1 + coalesce({OWN}, 0))"""
 
 
 def beside(job_queue: str) -> str:
@@ -67,14 +73,7 @@ def _first_place(job_queue: str, organization: str, priority: str) -> tuple[str,
 	Those who are held count too: otherwise later ones would overtake them for ever.
 	"""
 	start, end = band(RANKS[priority])
-	lines, within = (job_queue, beside(job_queue)), (start, end)
-	head = """select min(claim_key) from `tabBackground Job`
-		where line = %s and claim_key >= %s and claim_key < %s"""
-	own = """select max(claim_key) from `tabBackground Job`
-		where line = %s and organization = %s and claim_key >= %s and claim_key < %s"""
-	heads = [value for line in lines for value in (line, *within, end)]
-	return (
-		f"""greatest(%s, 1 + mod(least(coalesce(({head}), %s), coalesce(({head}), %s)), %s),
-			1 + coalesce(({own}), 0), 1 + coalesce(({own}), 0))""",
-		(start, *heads, end, *(value for line in lines for value in (line, organization, *within))),
-	)
+	held = beside(job_queue)
+	heads = (job_queue, start, end, end, held, start, end, end)
+	own = (job_queue, organization, start, end, held, organization, start, end)
+	return FIRST_PLACE, (start, *heads, end, *own)

@@ -356,7 +356,7 @@ def _first_log_rows(jobs: list) -> list[dict]:
 	if first.status == states.QUEUED:
 		event = states.transition(states.PENDING, states.QUEUED).event
 		rows.append(log.row(first, event, states.PENDING, states.QUEUED, now=first.created_at + TICK))
-	return [log.retold(row, job) for job in jobs for row in rows]
+	return rows + [log.retold(row, job) for job in jobs[1:] for row in rows]
 
 
 def _batches(jobs: list) -> Iterator[list]:

@@ -6,7 +6,7 @@ submitter says wins, except who the actor is.
 
 import re
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import frappe
@@ -25,6 +25,7 @@ LENGTHS = {
 	"unique_key": 140,
 	"idempotency_key": fingerprints.KEY_LENGTH,
 }
+NO_REQUEST: Mapping = {}
 INHERITED = ("request_id", "correlation_id", "traceparent")
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 # W3C Trace Context: version, trace, parent, flags; no version ff, no ids of nothing but zeros
@@ -78,7 +79,11 @@ def current_job():
 
 def request_id() -> str:
 	"""The HTTP request's, or one that is made for it (or for a run without any) and kept until it ends."""
-	known = _header("X-Request-Id") or getattr(frappe.local, "dartwing_request_id", None)
+	return _request_id(_headers())
+
+
+def _request_id(headers: Mapping) -> str:
+	known = _storable(headers, "X-Request-Id") or getattr(frappe.local, "dartwing_request_id", None)
 	if known is None:
 		known = frappe.local.dartwing_request_id = str(uuid.uuid4())
 	return known
@@ -93,32 +98,33 @@ def _inherit(job, parent) -> None:
 
 
 def _take_from_request(job) -> None:
-	job.request_id = job.request_id or request_id()
-	job.correlation_id = job.correlation_id or _header("X-Correlation-Id") or job.request_id
-	job.traceparent = job.traceparent or _trace_of_request()
-	job.actor_type, job.actor_id = _actor_type(), frappe.session.user
+	headers, session = _headers(), frappe.local.session
+	job.request_id = job.request_id or _request_id(headers)
+	job.correlation_id = job.correlation_id or _storable(headers, "X-Correlation-Id") or job.request_id
+	job.traceparent = job.traceparent or _trace_in(headers)
+	job.actor_type, job.actor_id = _actor_type(headers, session), session.user
 
 
-def _actor_type() -> str:
-	if _request() is None:
-		return SYSTEM if frappe.session.user == "Administrator" else USER
+def _actor_type(headers: Mapping, session) -> str:
+	if headers is NO_REQUEST:
+		return SYSTEM if session.user == "Administrator" else USER
 	# whoever logs in has a session of its own; whoever shows a key has none, and Frappe puts the name there
-	shows_key = bool(_header("Authorization")) and frappe.session.sid == frappe.session.user
+	shows_key = bool(_storable(headers, "Authorization")) and session.sid == session.user
 	return API_KEY if shows_key else USER
 
 
-def _trace_of_request() -> str | None:
-	given = _header("traceparent")
+def _trace_in(headers: Mapping) -> str | None:
+	given = _storable(headers, "traceparent")
 	return given if given and TRACEPARENT.fullmatch(given) else None
 
 
-def _header(name: str) -> str | None:
+def _storable(headers: Mapping, name: str) -> str | None:
 	"""A header that can be stored; others are left out, as if nobody had sent them."""
-	request = _request()
-	value = request.headers.get(name) if request else None
+	value = headers.get(name)
 	is_storable = value and value.strip() and not CONTROL.search(value)
 	return value[: LENGTHS["request_id"]] if is_storable else None
 
 
-def _request():
-	return getattr(frappe.local, "request", None)
+def _headers() -> Mapping:
+	request = getattr(frappe.local, "request", None)
+	return NO_REQUEST if request is None else request.headers
