@@ -3,7 +3,7 @@
 import frappe
 import pytest
 
-from dartwing_jobs.engine import answers, database, statements
+from dartwing_jobs.engine import answers, database, sending, statements
 
 # on MariaDB and PostgreSQL alike: every kind of value, and texts whose lengths are told in one to three bytes
 QUESTIONS = [
@@ -32,7 +32,7 @@ def is_mariadb() -> bool:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_an_answer_is_what_the_driver_would_have_read(question):
-	cursor, question = statements._cursor(), plain(question)
+	cursor, question = sending.cursor(), plain(question)
 	cursor.execute(question)
 	columns, rows = [column[0] for column in cursor.description], list(cursor.fetchall())
 	for _ in range(2):  # the second time each column is known
@@ -46,7 +46,7 @@ def test_what_others_ask_afterwards_is_answered():
 
 
 def test_an_error_is_the_drivers_own_and_leaves_the_connection_usable():
-	cursor = statements._cursor()
+	cursor = sending.cursor()
 	with pytest.raises(Exception, match="nowhere") as refused:
 		cursor.execute("select * from nowhere")
 	frappe.db.rollback()

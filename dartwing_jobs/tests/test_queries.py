@@ -1,13 +1,14 @@
 """What workers ask again and again costs what it returns, however many jobs wait, and for whatever."""
 
 import re
+from collections.abc import Iterator
 from datetime import datetime
 
 import frappe
 import pytest
 
 from dartwing_jobs.dartwing_jobs.doctype.background_job.background_job import INDEXES
-from dartwing_jobs.engine import claim, dependents, order, promote, retention, statements, sweep
+from dartwing_jobs.engine import claim, dependents, order, promote, retention, sending, statements, sweep
 from dartwing_jobs.engine.limits import holds
 
 TABLE = "`tabBackground Job`"
@@ -104,8 +105,7 @@ def asked(monkeypatch, crowd):
 	real_send, sent = statements._send, []
 
 	def send(waiting: list) -> None:
-		waiting = list(statements._with_values_joined(waiting))
-		sent.extend(one for one in waiting if one.is_read and "tabBackground Job" in one.statement)
+		sent.extend(question for question in questions_in(waiting) if "tabBackground Job" in question[0])
 		real_send(waiting)
 
 	def asking(question) -> list[tuple[str, tuple]]:
@@ -113,14 +113,19 @@ def asked(monkeypatch, crowd):
 			patched.setattr(statements, "_send", send)
 			question()
 		frappe.db.rollback()
-		return [(as_question(one), one.values) for one in sent]
+		return sent
 
 	return asking
 
 
-def as_question(one: statements.Waiting) -> str:
-	"""A condition, and what the server keeps for itself, are asked inside another statement."""
-	return f"select {one.statement} as kept" if one.into else one.statement
+def questions_in(waiting: list[sending.Waiting]) -> Iterator[tuple[str, list]]:
+	"""With their values. Conditions, and what the server keeps for itself, are asked in other statements."""
+	for part in sending.plan_of(waiting).parts:
+		members = waiting[part.start : part.end]
+		if part.kind in (sending.KEEP, sending.CONDITION):
+			yield from ((f"select {one.statement} as kept", list(one.values)) for one in members)
+		elif part.kind in (sending.ROWS, sending.VALUE):
+			yield part.alone, sending.values_of(members)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
