@@ -51,8 +51,9 @@ def ring_after_commit(job_queue: str) -> None:
 	"""Once per transaction and RQ queue, however many jobs it submits; not at all when it is rolled back."""
 	rings = _rings_of_this_transaction()
 	if not rings:
-		frappe.db.after_commit.add(lambda: _ring_each(rings))
-		frappe.db.after_rollback.add(rings.clear)
+		db = frappe.local.db
+		db.after_commit.add(lambda: _ring_each(rings))
+		db.after_rollback.add(rings.clear)
 	rings.add(routes.rq_queue_of(job_queue))
 
 

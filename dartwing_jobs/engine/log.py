@@ -56,7 +56,7 @@ def row(
 
 	`duration_seconds` is the attempt's, on a row that ends one.
 	"""
-	changes, by = changes or {}, by or frappe.session.user
+	changes, by = changes or {}, by or frappe.local.session.user
 	row = rows.new(
 		by,
 		now,

@@ -7,6 +7,7 @@ import random
 import time
 from collections.abc import Callable
 from datetime import datetime, timezone
+from functools import lru_cache
 
 import frappe
 from frappe.database.sequence import create_sequence
@@ -34,7 +35,7 @@ def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 	prefix, is_mariadb = _prefix(), frappe.db.db_type == "mariadb"
 	series = f"seq_1_to_{int(count)}" if is_mariadb else f"generate_series(1, {int(count)})"
 	statements.fetch_later(
-		f"select {_next_number()} as number from {series}",
+		f"select {_next_number(frappe.db.db_type)} as number from {series}",
 		(),
 		lambda rows: then([f"{prefix}{row.number:05d}" for row in rows]),
 	)
@@ -42,22 +43,25 @@ def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 
 def promise_job_name(then: Callable[[str], None]) -> statements.Promise | None:
 	"""One name, which may be written before it is known (`statements.promise`); `then` gets it."""
-	number = _next_number()
-	if frappe.db.db_type == "mariadb":
+	return statements.promise("name", _next_name(_prefix(), frappe.local.db.db_type), (), then)
+
+
+@lru_cache
+def _next_name(prefix: str, database: str) -> str:
+	number = _next_number(database)
+	if database == "mariadb":
 		# a table of its own, to name the number, would cost as much as an insert
-		name = f"concat('{_prefix()}', substr('0000', length({number})), {number.replace('next', 'last', 1)})"
-	else:
-		name = f"(select '{_prefix()}' || to_char({number}, 'FM99999900000'))"
-	return statements.promise("name", name, (), then)
+		return f"concat('{prefix}', substr('0000', length({number})), {number.replace('next', 'last', 1)})"
+	return f"(select '{prefix}' || to_char({number}, 'FM99999900000'))"
 
 
 def _prefix() -> str:
 	return f"JOB-{clock.now().year}-"
 
 
-def _next_number() -> str:
+def _next_number(database: str) -> str:
 	sequence = frappe.scrub(DOCTYPE + SLUG)
-	return f"nextval(`{sequence}`)" if frappe.db.db_type == "mariadb" else f"nextval('{sequence}')"
+	return f"nextval(`{sequence}`)" if database == "mariadb" else f"nextval('{sequence}')"
 
 
 def next_row_name() -> str:

@@ -4,7 +4,7 @@ MariaDB gets them as one compound statement, which stops by itself where it must
 part that asks. How a sequence of statements is sent is worked out once: the engine has some dozens of them.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from itertools import chain
 from operator import attrgetter
@@ -207,5 +207,5 @@ def _kept(shapes: tuple) -> str:
 	return f"select {expressions} into {', '.join(variable for _kind, _text, variable in shapes)}"
 
 
-def named(expressions: list[str]) -> str:
+def named(expressions: Iterable[str]) -> str:
 	return ", ".join([f"{expression} as value{number}" for number, expression in enumerate(expressions)])

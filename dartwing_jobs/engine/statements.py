@@ -114,7 +114,7 @@ def promise(name: str, expression: str, values: Values, then: Callable[[object],
 	Where statements do not travel together there is nothing to promise: it is a question like any other.
 	"""
 	trip = _travelling.get()
-	if trip is None or frappe.db.db_type != "mariadb":
+	if trip is None or frappe.local.db.db_type != "mariadb":
 		value_later(expression, values, then)
 		return None
 	variable = f"@dartwing_{name}"
@@ -205,7 +205,7 @@ def arrive_if_asked() -> None:
 
 def commit() -> None:
 	"""`frappe.db.commit`, with what still waits in the same round trip."""
-	db = frappe.db
+	db = frappe.local.db
 	db.before_rollback.reset()
 	db.after_rollback.reset()
 	db.before_commit.run()
@@ -260,16 +260,9 @@ def _update_text(doctype: str, columns: tuple[str, ...], guard: tuple[str, ...])
 
 def _insert(doctype: str, rows: list[dict]) -> Waiting:
 	"""Columns that no row has a value for are left to their default, which is none too."""
-	first, *others = rows
-	columns = tuple(
-		[
-			column
-			for column, value in first.items()
-			if value is not None or any(row[column] is not None for row in others)
-		]
-	)
+	columns = _columns_with_values(rows)
 	values_of = itemgetter(*columns)
-	if frappe.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
+	if frappe.local.db.db_type == "mariadb" and len(rows) > PREPARED_ROWS:
 		literals = sessions.literals(sending.cursor())
 		written = ", ".join(f"({', '.join(literals.of(values_of(row)))})" for row in rows)
 		return Waiting(sending.INSERT, _insert_start(doctype, columns) + written, is_written_out=True)
@@ -279,6 +272,19 @@ def _insert(doctype: str, rows: list[dict]) -> Waiting:
 		promised = tuple((place, value) for place, value in enumerate(values) if type(value) is Promise)
 		values = [value for value in values if type(value) is not Promise]
 	return Waiting(sending.INSERT, _insert_text(doctype, columns, len(rows), promised), values)
+
+
+def _columns_with_values(rows: list[dict]) -> tuple[str, ...]:
+	first, *others = rows
+	if not others:
+		return tuple([column for column, value in first.items() if value is not None])
+	return tuple(
+		[
+			column
+			for column, value in first.items()
+			if value is not None or any(row[column] is not None for row in others)
+		]
+	)
 
 
 @lru_cache(maxsize=TEXTS)
@@ -302,8 +308,13 @@ def _telling(insert: Waiting, promised: list[Waiting]) -> Waiting:
 		for one, found in zip(promised, rows[0].values(), strict=True):
 			one.then(found)
 
-	text = f"{insert.statement} returning {sending.named([one.statement for one in promised])}"
-	return insert._replace(kind=sending.TELL, statement=text, then=hand_out)
+	text = _telling_text(insert.statement, tuple([one.statement for one in promised]))
+	return Waiting(sending.TELL, text, insert.values, hand_out)
+
+
+@lru_cache(maxsize=TEXTS)
+def _telling_text(statement: str, variables: tuple[str, ...]) -> str:
+	return f"{statement} returning {sending.named(variables)}"
 
 
 def _kept(variable: str, expression: str, values: Values) -> Waiting:

@@ -31,7 +31,7 @@ LINKS_WITHIN_ORGANIZATION = ("depends_on", "retry_of", "job_template", "job_sche
 
 def set_submitter(job) -> None:
 	"""The owner is who submits; Frappe's own `owner` says the same, so that if_owner works."""
-	user = frappe.session.user
+	user = frappe.local.session.user
 	job.owner_user = job.owner_user or user
 	if not tenancy.may_submit_as(job.owner_user, user):
 		message = _("You cannot submit a job in the name of {0}.")
@@ -45,7 +45,7 @@ def fill_in(job, job_type) -> None:
 		if _is_default(job, fieldname) and job_type.get(source) not in (None, ""):
 			setattr(job, fieldname, job_type.get(source))
 	job.job_queue = job.job_queue or job_type.job_queue or policies.category_of(job_type).job_queue
-	job.job_id = job.job_id or str(uuid.uuid4())
+	job.job_id = _checked_id(job.job_id) if job.job_id else str(uuid.uuid4())
 	job.traceparent = job.traceparent or tracing.current_traceparent()
 	payload.fill_in(job)
 	job.created_at = clock.now()
@@ -73,7 +73,6 @@ def check(job, job_type) -> None:
 		frappe.throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
 	queue_rules.check(job.job_queue, job_type, bool(job.job_schedule))
 	check_limits(job)
-	_check_job_id(job)
 	job.unique_key = job.unique_key or None
 	for fieldname in LINKS_WITHIN_ORGANIZATION:
 		tenancy.check_same_organization(job, fieldname)
@@ -124,8 +123,8 @@ def _check_template(job) -> None:
 		frappe.throw(message.format(row.template_name, row.job_type, job.job_type), InvalidJobError)
 
 
-def _check_job_id(job) -> None:
+def _checked_id(job_id: str) -> str:
 	try:
-		job.job_id = str(uuid.UUID(job.job_id))
+		return str(uuid.UUID(job_id))
 	except ValueError:
-		frappe.throw(_("Job ID must be a UUID, not {0}.").format(job.job_id), InvalidJobError)
+		return frappe.throw(_("Job ID must be a UUID, not {0}.").format(job_id), InvalidJobError)

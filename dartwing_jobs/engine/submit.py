@@ -184,7 +184,7 @@ def default_organization(user: str) -> str:
 
 def _new_job(its_type, organization: str | None, options: dict) -> frappe._dict:
 	"""A job that was checked in every respect but its parameters and keys, and is not written yet."""
-	user = options.get("owner_user") or frappe.session.user
+	user = options.get("owner_user") or frappe.local.session.user
 	job = frappe._dict(_blank_row(), **_checked_options(options))
 	job.job_type, job.organization = its_type.name, organization or default_organization(user)
 	job.priority = priorities.from_value(job.priority)
@@ -218,12 +218,12 @@ def _checked_options(options: dict) -> dict:
 
 @lru_cache
 def _blank_row() -> dict:
-	"""A job that says nothing: each field's default, or what its column has where there is none."""
+	"""A job that says nothing: each field's default, or what its column has where that is not nothing."""
 	fields = shipped_fields().values()
 	words = {field.fieldname: field.default for field in fields if field.fieldtype == "Select"}
 	numbers = {field.fieldname: int(field.default or 0) for field in fields if field.fieldtype in NUMBERS}
-	row = {**dict.fromkeys(shipped_fields()), **words, **numbers}
-	return {**row, "doctype": DOCTYPE, "docstatus": 0, "idx": 0}
+	given = {name: value for name, value in words.items() if value is not None}
+	return {**given, **numbers, "doctype": DOCTYPE, "docstatus": 0, "idx": 0}
 
 
 def _check_keys_of_many(count: int, idempotency_keys: list | None, options: dict) -> None:
@@ -246,7 +246,7 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: 
 	keys.check_wish(if_duplicate)
 	first.run_at = _moment_to_wait_for(first)
 	first.creation = first.modified = first.created_at
-	first.modified_by = frappe.session.user
+	first.modified_by = frappe.local.session.user
 	del first["doctype"]  # it is no column
 	jobs = _rows(first, stored, each or {})
 	inputs.remember(jobs, its_type)
@@ -266,8 +266,9 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: 
 
 def _rows(first, stored: list[str | None], each: dict[str, list | None]) -> list[frappe._dict]:
 	"""A row for each set of parameters; `each` are the columns that they were given a list of values for."""
-	jobs = [frappe._dict(first, input_parameters=one, job_id=str(uuid.uuid4())) for one in stored]
-	jobs[0].job_id = first.job_id
+	jobs = [frappe._dict(first, input_parameters=one) for one in stored]
+	for job in jobs[1:]:
+		job.job_id = str(uuid.uuid4())
 	if not each.get("idempotency_key"):
 		for job in jobs[1:]:
 			job.idempotency_key = fingerprints.key_of_its_own(job)

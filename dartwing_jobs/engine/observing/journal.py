@@ -43,7 +43,7 @@ _encode = json.JSONEncoder(default=str, ensure_ascii=False).encode
 
 def tell_after_commit(log_rows: list[dict]) -> None:
 	"""Nothing is said of what is rolled back, and next to nothing is done for what nobody wants to read."""
-	lowest = lowest_level(frappe.conf.get("dartwing_log_level"))
+	lowest = lowest_level(frappe.local.conf.get("dartwing_log_level"))
 	if worth_telling := [row for row in log_rows if level_of(row) >= lowest]:
 		frappe.db.after_commit.add(lambda: tell(worth_telling))
 
