@@ -9,8 +9,11 @@ import frappe
 
 from dartwing_jobs.engine import log, order, statements, states
 
-# every so often the lowest priority that waits gets a turn, so that none waits for ever
+# every so often a low priority that waits gets a turn, so that none waits for ever: the lowest, then the
+# first that is not above the next, and so on. Only the highest needs no such turn.
 LOW_TURN = 8
+LOWEST = max(order.RANKS.values())
+ALL_TURNS = LOW_TURN * LOWEST
 # MariaDB would rather sort a whole line, when it believes that hardly anybody stands in it. It removes the
 # entries of those who were taken much later, and never while somebody reads from an old snapshot: who locks
 # walks over them slowly, one by one. Who only reads does not, and so says where to begin.
@@ -44,7 +47,7 @@ COLUMNS = (
 
 
 class Turns:
-	"""Whose turn it is: between the queues that a worker serves, and now and then for the lowest priority."""
+	"""Whose turn it is: between the queues that a worker serves, and now and then for low priorities."""
 
 	def __init__(self, job_queues: list[str], taken: int = 0):
 		self.job_queues = list(job_queues)
@@ -85,8 +88,10 @@ class Turns:
 		yield from self._ordered(_ranks("min", self.job_queues))
 
 	def _lowest_first(self) -> list[tuple[str, int]]:
-		"""Each queue from its lowest band on, the lowest of all first."""
-		ranks = self._foreseen("max") or _ranks("max", self.job_queues)
+		"""Each queue from its lowest band on, or from the one whose turn it is, the lowest of all first."""
+		found = self._foreseen("max") or _ranks("max", self.job_queues)
+		lowest = LOWEST - self.taken // LOW_TURN % LOWEST
+		ranks = {queue: min(rank, lowest) for queue, rank in found.items()}
 		queues = self._ordered(ranks, is_lowest_first=True)
 		return [(queue, order.band(ranks[queue])[0]) for queue in queues]
 

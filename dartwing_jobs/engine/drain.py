@@ -10,7 +10,7 @@ import frappe
 from dartwing_jobs import settings
 from dartwing_jobs.engine import attempt as attempts
 from dartwing_jobs.engine import bell, claim, database, fresh, promote, sweep
-from dartwing_jobs.engine.claim import LOW_TURN, Turns
+from dartwing_jobs.engine.claim import ALL_TURNS, Turns
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.limits import brakes, holds
 from dartwing_jobs.engine.observing import tracing
@@ -53,7 +53,7 @@ class Drain:
 	def __init__(self, rq_queue: str | None, watchdog: Watchdog | None, job_queues: list[str] | None = None):
 		self.rq_queue, self.watchdog, self.given = rq_queue, watchdog, job_queues
 		# begins anywhere in the order of turns: one that stays for a single job must not always skip the last
-		self.turns, self.facts = Turns([], random.randrange(LOW_TURN) if rq_queue else 0), Facts()
+		self.turns, self.facts = Turns([], random.randrange(ALL_TURNS) if rq_queue else 0), Facts()
 		self.lease_seconds, self.linger_seconds = settings.lease_seconds(), settings.linger_seconds()
 		self.started = self.looked_at = self.worked_at = time.monotonic()
 		self.slice_seconds = settings.slice_seconds()

@@ -86,13 +86,25 @@ def test_a_steady_stream_of_urgent_jobs_does_not_starve_the_others():
 	assert set(patient) <= set(started)
 
 
+def test_those_in_the_middle_move_on_between_streams_of_the_most_and_the_least_urgent():
+	line = Line()
+	middle = [line.put("a", "High"), line.put("a", "Normal")]
+	started = []
+	for _ in range(claim.ALL_TURNS * WORKERS):
+		line.put("b", "Critical")
+		line.put("c", "Low")
+		started.append(line.start())
+	assert set(middle) <= {job.name for job in started}
+	assert [job.priority for job in started].count("Low") >= WORKERS
+
+
 def test_workers_that_leave_after_one_job_do_not_starve_them_either():
 	"""Each job in a process of its own: none of them ever comes to its eighth turn, so some begin there."""
 	line = Line()
 	line.put("a", "Low")
 	line.put("b", "Critical")
-	turns = {drain.Drain("default", None).turns.taken for _ in range(50 * claim.LOW_TURN)}
-	assert turns == set(range(claim.LOW_TURN))
+	turns = {drain.Drain("default", None).turns.taken for _ in range(50 * claim.ALL_TURNS)}
+	assert turns == set(range(claim.ALL_TURNS))
 	line.workers = [claim.Turns([line.queue], max(turns))]
 	assert line.start().priority == "Low"
 
