@@ -33,8 +33,12 @@ def answer(rq_queue: str) -> None:
 	gc.freeze()  # Frappe's modules and metas stay: looking through them again and again is wasted time
 	try:
 		Drain(rq_queue, watchdog).run()
-	finally:
+	except BaseException:
+		watchdog.stay_behind()
+		raise
+	else:
 		watchdog.stop()
+	finally:
 		tracing.flush()
 
 

@@ -33,6 +33,8 @@ LOOK_SECONDS = 0.05
 ASK_SECONDS = 0.15
 # a job that is no longer held may just have been finished: the drain says so within this
 LOST_SECONDS = 0.5
+# whoever comes after a drain that failed may fail, too: not more often than this
+FAILED_SECONDS = 1
 # flags that the watchdog raises for the drain
 STOP, YIELD, WANTED = 1, 2, 4
 MEMORY_BYTES = 4096
@@ -70,6 +72,15 @@ class Board:
 	@has_left.setter
 	def has_left(self, has_left: bool) -> None:
 		self.memory[1] = has_left
+
+	@property
+	def has_failed(self) -> bool:
+		"""Whether an error ended it, and not its work or somebody else."""
+		return bool(self.memory[2])
+
+	@has_failed.setter
+	def has_failed(self, has_failed: bool) -> None:
+		self.memory[2] = has_failed
 
 	@property
 	def flags(self) -> int:
@@ -121,6 +132,11 @@ class Watchdog:
 			return os.waitpid(self.pid, os.WNOHANG)[0] == 0
 		except ChildProcessError:
 			return False
+
+	def stay_behind(self) -> None:
+		"""For a drain that fails: the watchdog goes on by itself, until others can do what is left."""
+		self.board.has_failed = True
+		os.close(self.pipe)
 
 	def stop(self) -> None:
 		self.board.has_left = True
@@ -289,6 +305,9 @@ class _Process:
 			lost.record_loss(self.watched.name, self.watched.token)
 			if self.watched.next:
 				lost.record_loss(*self.watched.next)
+		if self.board.has_failed:
+			time.sleep(FAILED_SECONDS)
+			database.utc_now()  # raises as long as nobody else could do better, and is then tried again
 		if self.watched or not self.board.has_left:  # one that only waited was waited for as well
 			bell.fall_asleep(self.rq_queue)
 			bell.ring(self.rq_queue)

@@ -17,6 +17,7 @@ from dartwing_jobs.engine import bell, database, drain, promote, wire
 from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.tests.processes import in_other_processes
 from dartwing_jobs.tests.test_lost_connections import cut_the_connection
+from dartwing_jobs.tests.workers import wait_until
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, plant, stored_status
 
 # no other test starts workers for it
@@ -124,6 +125,26 @@ def test_each_process_and_each_thread_rings_on_a_connection_of_its_own(queue, no
 def _connection_of_rings(rq_queue: str = RQ_QUEUE) -> int:
 	bell.ring(rq_queue)
 	return wire.kept.ask(bell.client(), "CLIENT", "ID")
+
+
+def test_somebody_comes_for_what_a_drain_leaves_that_ends_by_an_error(queue, no_messages):
+	"""Not before a while, for the next one may fail, too; and not only at the next sweep."""
+	(error,) = in_other_processes(_fail_in_a_drain, (RQ_QUEUE,))
+	assert error == "of test"
+	assert messages() == []
+	wait_until(lambda: len(messages()) == 1, 10, sweeping=False)
+
+
+def _fail_in_a_drain(rq_queue: str) -> str | None:
+	def fail(_drain) -> None:
+		raise RuntimeError("of test")
+
+	drain.Drain.run = fail  # in a process that ends with this
+	try:
+		drain.answer(rq_queue)
+	except RuntimeError as error:
+		return str(error)
+	return None
 
 
 def test_what_falls_due_on_another_site_is_rung_for(no_messages):
