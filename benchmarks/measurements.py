@@ -106,6 +106,10 @@ def _look(what: str, systems: Systems, name: str, counts: Counts) -> dict[str, f
 	return found
 
 
+def floor(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	return {"one row and its commit": systems.remote(name).call("floor", count=counts.jobs)}
+
+
 def schedules(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
 	found = systems.remote(name).call("tick_schedules", count=counts.schedules, due=counts.schedules_due)
 	return {"firing s": found["firing"], "idle ms": 1000 * statistics.median(found["idle"])}
@@ -140,6 +144,7 @@ MEASUREMENTS = (
 	Measurement("memory", (OURS,), memory),
 	Measurement("steps", (OURS,), steps),
 	Measurement("statements", (OURS,), statements),
+	Measurement("floor", (OURS,), floor),
 	Measurement("schedules", (OURS,), schedules),
 	Measurement("groups", (OURS,), groups),
 )

@@ -135,6 +135,7 @@ TARGETS = (
 DETAILS = {
 	"steps": ("Where a job's time goes", "µs per job"),
 	"statements": ("What a job asks of the database", "per job"),
+	"floor": ("What this database does at most, from two processes of Python", "per second"),
 	"memory": ("Memory of a drain", "MB"),
 	"shared-worker": ("A native job on a worker that ours use", "ms"),
 	"groups": ("Groups", "µs per member"),

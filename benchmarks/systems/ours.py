@@ -12,8 +12,8 @@ from frappe.utils.background_jobs import get_redis_conn
 from rq import Worker
 
 import dartwing_jobs
-from benchmarks.systems import native, scheduled
-from benchmarks.systems.system import System, python_version, timed, wait_until
+from benchmarks.systems import floor, native, scheduled
+from benchmarks.systems.system import WORKERS, System, python_version, timed, wait_until
 from benchmarks.systems.tally import Tally
 from dartwing_jobs.engine import runs, statements, states
 from dartwing_jobs.tests.world import expel, make_job_type, make_organization, make_user
@@ -163,6 +163,10 @@ class Ours(System):
 				raise RuntimeError("our jobs had all ended before the native ones started")
 		self.reset()
 		return {"idle": idle, "lingering": lingering, "busy": busy}
+
+	def floor(self, count: int) -> float:
+		"""Jobs a second that would do nothing but change a row and commit, in two processes."""
+		return floor.commits_a_second(WORKERS, count)
 
 	def tick_schedules(self, count: int, due: int) -> dict[str, float | list[float]]:
 		"""Seconds of a tick that fires, and of ticks that find nothing to do."""

@@ -1,0 +1,35 @@
+"""What no job system on this database can exceed: one row changed and durably committed, and nothing else."""
+
+import time
+
+import frappe
+
+from dartwing_jobs.engine import rows, statements
+from dartwing_jobs.tests.processes import in_other_processes
+
+TABLE = "Job Turnstile"
+
+
+def commits_a_second(processes: int, count: int) -> float:
+	"""By so many processes at once, each with a row of its own, by the driver alone."""
+	spans = in_other_processes(_commit_often, *((count,) for _ in range(processes)))
+	return processes * count / (max(end for _, end in spans) - min(start for start, _ in spans))
+
+
+def _commit_often(count: int) -> tuple[float, float]:
+	row = rows.new("Administrator", frappe.utils.now_datetime())
+	statements.insert(TABLE, [row])
+	frappe.db.commit()
+	connection, cursor = frappe.db._conn, frappe.db._cursor
+	started = time.monotonic()
+	for number in range(count):
+		cursor.execute(f"update {_quoted(TABLE)} set idx = %s where name = %s", (number + 1, row["name"]))
+		connection.commit()
+	ended = time.monotonic()
+	frappe.db.delete(TABLE, {"name": row["name"]})
+	frappe.db.commit()
+	return started, ended
+
+
+def _quoted(table: str) -> str:
+	return f"`tab{table}`" if frappe.db.db_type == "mariadb" else f'"tab{table}"'
