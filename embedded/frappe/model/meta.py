@@ -1,5 +1,7 @@
 """What is known of a DocType: its fields and permissions."""
 
+from functools import cached_property
+
 import frappe
 from frappe.model import child_table_fields, data_fieldtypes, default_fields, table_fields
 from frappe.types.frappedict import _dict
@@ -36,8 +38,12 @@ class Meta(_dict):
 			return filters if found is None else found
 		return [row for row in found if all(row.get(k) == v for k, v in filters.items())]
 
+	@cached_property
+	def _by_name(self) -> dict[str, _dict]:
+		return {df.fieldname: df for df in reversed(self.fields)}
+
 	def get_field(self, fieldname: str) -> _dict | None:
-		return next((df for df in self.fields if df.fieldname == fieldname), None)
+		return self._by_name.get(fieldname)
 
 	has_field = get_field
 
