@@ -115,10 +115,11 @@ def test_each_process_and_each_thread_rings_on_a_connection_of_its_own(queue, no
 	"""On a shared one, each would take the other's answers for its own."""
 	own = _connection_of_rings()
 	assert _connection_of_rings() == own
-	others = in_other_processes(_connection_of_rings, (RQ_QUEUE,), (RQ_QUEUE,))
+	others = [in_other_processes(_connection_of_rings, (RQ_QUEUE,))[0] for _ in range(2)]
 	with ThreadPoolExecutor(1) as pool:
 		others.append(pool.submit(copy_context().run, _connection_of_rings).result())
 	assert len({own, *others}) == 4
+	assert _connection_of_rings() == own
 	assert len(messages()) == 1
 
 
