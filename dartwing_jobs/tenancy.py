@@ -39,7 +39,7 @@ TENANT_DOCTYPES = frozenset(
 
 
 def is_unrestricted(user: str) -> bool:
-	return user == "Administrator" or SYSTEM_MANAGER in frappe.get_roles(user)
+	return _is_unrestricted(user, frappe.get_roles(user))
 
 
 def permitted_organizations(user: str, doctype: str) -> list[str]:
@@ -88,7 +88,7 @@ def replaying_for(owner_user: str) -> Iterator[None]:
 
 def admins_of(organization: str) -> list[str]:
 	"""Who is to be told what happens in an organization: its admins, or else the System Managers."""
-	return _enabled_users(ADMIN_ROLE, organization) or _enabled_users("System Manager")
+	return _enabled_users(ADMIN_ROLE, organization) or _enabled_users(SYSTEM_MANAGER)
 
 
 def may_act_on(job, user: str) -> bool:
@@ -117,7 +117,7 @@ def group_conditions(user: str) -> str:
 def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
 	"""Why this user may not have work of this kind done in this organization; None if they may."""
 	roles = frappe.get_roles(user)
-	if user == "Administrator" or SYSTEM_MANAGER in roles:
+	if _is_unrestricted(user, roles):
 		return None
 	if organization not in permitted_organizations(user, "Background Job"):
 		return f"Permission denied: {user} is not in organization {organization}"
@@ -201,6 +201,10 @@ def _check_leads_home(doc, field, organization: str | None) -> None:
 	if not is_shared and (not organization or organization != doc.organization):
 		link = f"{_(field.label)}: {doc.get(field.fieldname)}"
 		frappe.throw(_("Could not find {0}").format(link), frappe.LinkValidationError)
+
+
+def _is_unrestricted(user: str, roles: list[str]) -> bool:
+	return user == "Administrator" or SYSTEM_MANAGER in roles
 
 
 def _enabled_users(role: str, organization: str | None = None) -> list[str]:

@@ -4,10 +4,11 @@ import time
 
 import frappe
 
-from dartwing_jobs.engine import rows, statements
+from dartwing_jobs.engine import rows, sessions, statements
 from dartwing_jobs.tests.processes import in_other_processes
 
 TABLE = "Job Turnstile"
+UPDATE = f"update `tab{TABLE}` set idx = %s where name = %s"
 
 
 def commits_a_second(processes: int, count: int) -> float:
@@ -20,16 +21,14 @@ def _commit_often(count: int) -> tuple[float, float]:
 	row = rows.new("Administrator", frappe.utils.now_datetime())
 	statements.insert(TABLE, [row])
 	frappe.db.commit()
-	connection, cursor = frappe.db._conn, frappe.db._cursor
+	connection, cursor, statement = frappe.db._conn, frappe.db._cursor, UPDATE
+	if frappe.db.db_type != "mariadb":
+		statement = sessions.dialect(UPDATE)
 	started = time.monotonic()
 	for number in range(count):
-		cursor.execute(f"update {_quoted(TABLE)} set idx = %s where name = %s", (number + 1, row["name"]))
+		cursor.execute(statement, (number + 1, row["name"]))
 		connection.commit()
 	ended = time.monotonic()
 	frappe.db.delete(TABLE, {"name": row["name"]})
 	frappe.db.commit()
 	return started, ended
-
-
-def _quoted(table: str) -> str:
-	return f"`tab{table}`" if frappe.db.db_type == "mariadb" else f'"tab{table}"'

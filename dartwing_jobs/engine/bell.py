@@ -29,6 +29,8 @@ MESSAGE_SECONDS = 24 * 3600
 TIMEOUT_SECONDS = 0.1
 # what falls due within this is waited for by a lingering drain; longer than any scheduler's tick
 HORIZON_SECONDS = 300
+# drains that fail within this belong to one row of failures; how long the next one is waited with at most
+FAILURES_SECONDS, MOST_AFTER_FAILURE_SECONDS = 120, 30
 # how far back in a queue to look for messages of our own
 LOOK_BACK = 200
 # two kinds of messages: work is there, or a drain that had to leave wants to go on waiting for what falls due
@@ -154,6 +156,15 @@ def seconds_until_something_is_due() -> float | None:
 def is_something_due_soon() -> bool:
 	seconds = seconds_until_something_is_due()
 	return seconds is not None and seconds < HORIZON_SECONDS
+
+
+def seconds_after_failure(rq_queue: str) -> float:
+	"""How long to wait before ringing in place of a drain that failed: twice as long each time in a row."""
+	with _forgiving(), client().pipeline() as pipe:
+		key = _key("failed", rq_queue)
+		failures = pipe.incr(key).expire(key, FAILURES_SECONDS).execute()[0]
+		return min(2 ** (failures - 1), MOST_AFTER_FAILURE_SECONDS)
+	return MOST_AFTER_FAILURE_SECONDS
 
 
 def leave_to_others(rq_queue: str) -> None:

@@ -4,7 +4,7 @@ In a band each organization's jobs get tags one apart, from the one behind the h
 has a thousand jobs waiting has taken a thousand tags; a newcomer stands near the head. Never at the head
 itself: while anybody waits there it does not move, and those who come and go would keep the others from it.
 A higher priority is a lower band, and goes first. So that a low one does not wait for ever, every so often a
-worker takes its next job from the lowest band that has any (`engine/claim.py`).
+worker takes its next job from a low band, each of them in its turn (`engine/claim.py`).
 """
 
 from dartwing_jobs.engine import statements

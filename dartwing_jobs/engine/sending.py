@@ -55,7 +55,7 @@ class Part(NamedTuple):
 
 
 class Plan(NamedTuple):
-	text: str
+	text: str  # of all at once; empty for a single statement
 	parts: tuple[Part, ...]
 	asking: tuple[Part, ...]
 
@@ -168,7 +168,8 @@ def _plan(shapes: tuple[tuple[str, str, str | None], ...]) -> Plan:
 	parts = tuple(
 		_part(shapes[start:end], start, place) for place, (start, end) in enumerate(_parts_of(shapes))
 	)
-	text = f"begin not atomic {'; '.join(part.on_a_trip for part in parts)}; end"
+	together = "; ".join(part.on_a_trip for part in parts) if len(shapes) > 1 else ""
+	text = together and f"begin not atomic {together}; end"
 	return Plan(text, parts, tuple(part for part in parts if part.kind in ASKING))
 
 

@@ -54,8 +54,9 @@ class Trip:
 		rows, self.rows = self.rows, {}
 		promised, self.promised = self.promised, []
 		taken = [*self.take_waiting(), *(_insert(doctype, rows[doctype]) for doctype in rows)]
-		if promised and taken and taken[-1].kind == sending.INSERT:
-			return [*taken[:-1], _telling(taken[-1], promised)]
+		last = taken[-1] if taken else None
+		if promised and last and last.kind == sending.INSERT and not last.is_written_out:
+			return [*taken[:-1], _telling(last, promised)]
 		return [*taken, *promised]
 
 
@@ -130,10 +131,14 @@ def insert(doctype: str, rows: list[dict]) -> None:
 
 def insert_missing(doctype: str, rows: list[dict]) -> int:
 	"""Writes now those rows that no unique index refuses; returns how many. All values must fit."""
-	one = _insert(doctype, rows)
-	if frappe.db.db_type == "mariadb":
-		return execute(one.statement.replace("insert into", "insert ignore into", 1), one.values)
-	return execute(f"{one.statement} on conflict do nothing", one.values)
+	one, touched = _insert(doctype, rows), []
+	if frappe.local.db.db_type == "mariadb":
+		text = one.statement.replace("insert into", "insert ignore into", 1)
+	else:
+		text = f"{one.statement} on conflict do nothing"
+	missing = one._replace(kind=sending.COUNT, statement=text, then=touched.append)
+	_send([*_trip().take_waiting(), missing])
+	return touched[0]
 
 
 def insert_last(doctype: str, rows: list[dict]) -> None:

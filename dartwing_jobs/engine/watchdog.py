@@ -1,5 +1,5 @@
 """A small process beside each drain: beats for it, reports its progress, ends handlers that will not end, and
-speaks for a drain that was killed.
+speaks for a drain that was killed, or failed.
 
 A thread would stop while C code holds the GIL, and the drain's own connection belongs to the handler. What
 runs now is told through shared memory, so that a short job costs it nothing; progress goes through a pipe.
@@ -29,12 +29,12 @@ REPORT_SECONDS = 0.3
 # what a handler gets after its deadline to clean up, before its process is killed
 GRACE_SECONDS = 2
 LOOK_SECONDS = 0.05
+# between tries to reach a database that does not answer
+RETRY_SECONDS = 0.5
 # how often it asks Redis whether to stop while a job runs; while the drain rests, at each look
 ASK_SECONDS = 0.15
 # a job that is no longer held may just have been finished: the drain says so within this
 LOST_SECONDS = 0.5
-# whoever comes after a drain that failed may fail, too: not more often than this
-FAILED_SECONDS = 1
 # flags that the watchdog raises for the drain
 STOP, YIELD, WANTED = 1, 2, 4
 MEMORY_BYTES = 4096
@@ -134,7 +134,10 @@ class Watchdog:
 			return False
 
 	def stay_behind(self) -> None:
-		"""For a drain that fails: the watchdog goes on by itself, until others can do what is left."""
+		"""For a drain that fails: the watchdog goes on by itself, until others can do what is left.
+
+		The drain's process is about to end, and does not wait for it.
+		"""
 		self.board.has_failed = True
 		os.close(self.pipe)
 
@@ -191,6 +194,8 @@ class _Process:
 		self.watched: Watched | None = None
 		self.asked_at = 0.0
 		self.ticker = Ticker()
+		self.is_cut_off = False  # whether the database did not answer when it was tried last
+		self.has_waited = False  # after a failure of its drain
 
 	def run(self) -> None:
 		while self._try(self._turn):
@@ -203,12 +208,21 @@ class _Process:
 	def _try(self, duty: Callable[[], bool]) -> bool:
 		"""Whether to go on with a duty. What goes wrong in it does not end the watchdog: drains need it."""
 		try:
+			if self.is_cut_off:
+				database.reconnect()
+				self.is_cut_off = False
 			return duty()
 		except Exception:
 			frappe.logger("dartwing_jobs").exception("The watchdog of drain %s", self.drain)
-			time.sleep(LOOK_SECONDS)
-			database.rollback()
+			time.sleep(RETRY_SECONDS if self.is_cut_off else LOOK_SECONDS)
+			self._start_over()
 			return True
+
+	def _start_over(self) -> None:
+		try:
+			database.rollback()
+		except Exception:  # it is being restarted, perhaps
+			self.is_cut_off = True
 
 	def _turn(self) -> bool:
 		"""One look at everything; False when the drain has gone."""
@@ -298,7 +312,7 @@ class _Process:
 			os.kill(self.drain, signal.SIGKILL)
 
 	def _speak_for_the_dead(self) -> bool:
-		"""The drain has gone. Was it killed in the middle of a job, that attempt is ended for it, once; and
+		"""The drain has gone. Was it in the middle of a job, that attempt is ended for it, once; and
 		somebody else is to come for what it was there for."""
 		self._look()
 		if self.watched:
@@ -306,12 +320,18 @@ class _Process:
 			if self.watched.next:
 				lost.record_loss(*self.watched.next)
 		if self.board.has_failed:
-			time.sleep(FAILED_SECONDS)
-			database.utc_now()  # raises as long as nobody else could do better, and is then tried again
+			self._wait_after_failure()
 		if self.watched or not self.board.has_left:  # one that only waited was waited for as well
 			bell.fall_asleep(self.rq_queue)
 			bell.ring(self.rq_queue)
 		return False
+
+	def _wait_after_failure(self) -> None:
+		"""Who comes next may fail, too. Raises while the database does not answer, to be tried again."""
+		if not self.has_waited:
+			self.has_waited = True
+			time.sleep(bell.seconds_after_failure(self.rq_queue))
+		database.utc_now()
 
 
 def _flags_from_redis(worker: str, rq_queue: str) -> int:

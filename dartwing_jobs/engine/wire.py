@@ -42,9 +42,12 @@ class Wire(threading.local):
 
 
 def _ask(connection, packed: list):
-	"""Whatever fails leaves the connection closed: no answer is left for the next question."""
-	connection.send_packed_command(packed)
-	return connection.read_response()
+	try:
+		connection.send_packed_command(packed)
+		return connection.read_response()
+	except BaseException:  # an alarm, too: no answer is to be left for the next question
+		connection.disconnect()
+		raise
 
 
 kept = Wire()

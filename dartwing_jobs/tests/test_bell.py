@@ -7,6 +7,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from datetime import datetime, timedelta
+from functools import partial
 
 import frappe
 import pytest
@@ -105,10 +106,23 @@ def test_one_that_rang_while_a_worker_was_leaving_is_heard(queue, no_messages):
 
 def test_a_ring_is_heard_also_when_redis_has_closed_the_connection_that_was_kept(queue, no_messages):
 	bell.ring(RQ_QUEUE)
-	bell.client().execute_command("CLIENT", "KILL", "TYPE", "normal")
+	bell.client().execute_command("CLIENT", "KILL", "ID", _connection_of_rings())
 	_forget_messages()
 	assert bell.ring(RQ_QUEUE)
 	assert len(messages()) == 1
+
+
+def test_an_alarm_in_the_middle_of_a_ring_leaves_no_answer_for_the_next(monkeypatch):
+	ask = partial(wire.kept.ask, bell.client(), "ECHO")
+	connection = wire.kept._connection(bell.client())
+	with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+		patched.setattr(connection, "read_response", _interrupt)
+		ask("first")
+	assert ask("second") == b"second"
+
+
+def _interrupt() -> None:
+	raise KeyboardInterrupt
 
 
 def test_each_process_and_each_thread_rings_on_a_connection_of_its_own(queue, no_messages):
@@ -136,16 +150,43 @@ def test_somebody_comes_for_what_a_drain_leaves_that_ends_by_an_error(queue, no_
 	wait_until(lambda: len(messages()) == 1, 10, sweeping=False)
 
 
-def _fail_in_a_drain(rq_queue: str) -> str | None:
+def test_the_database_may_be_down_when_a_drain_ends_by_an_error(queue, no_messages):
+	in_other_processes(_fail_in_a_drain, (RQ_QUEUE, 2))
+	wait_until(lambda: len(messages()) == 1, 15, sweeping=False)
+
+
+def test_who_follows_drains_that_fail_in_a_row_waits_longer_each_time(no_messages):
+	waits = [bell.seconds_after_failure(RQ_QUEUE) for _ in range(8)]
+	assert waits == [1, 2, 4, 8, 16, 30, 30, 30]
+
+
+def _fail_in_a_drain(rq_queue: str, refusals: int = 0) -> str | None:
+	"""In a process that ends with this; its watchdog is refused by the database so many times."""
+	_refuse(database, "utc_now", refusals)
+	_refuse(database, "rollback", refusals)
+	_refuse(database, "reconnect", refusals)
+
 	def fail(_drain) -> None:
 		raise RuntimeError("of test")
 
-	drain.Drain.run = fail  # in a process that ends with this
+	drain.Drain.run = fail
 	try:
 		drain.answer(rq_queue)
 	except RuntimeError as error:
 		return str(error)
 	return None
+
+
+def _refuse(module, name: str, times: int) -> None:
+	left, real = [None] * times, getattr(module, name)
+
+	def refuse_at_first(*args):
+		if left:
+			left.pop()
+			raise ConnectionError("of test")
+		return real(*args)
+
+	setattr(module, name, refuse_at_first)
 
 
 def test_what_falls_due_on_another_site_is_rung_for(no_messages):

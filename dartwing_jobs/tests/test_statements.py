@@ -3,7 +3,7 @@
 import frappe
 import pytest
 
-from dartwing_jobs.engine import claim, naming, order, rows, statements
+from dartwing_jobs.engine import claim, naming, order, rows, sending, statements
 from dartwing_jobs.tests.test_fairness import WORKERS, Line
 from dartwing_jobs.tests.world import make_queue
 
@@ -108,6 +108,15 @@ def test_a_promise_is_written_before_anybody_knows_it(names):
 		statements.arrive()
 	assert known == names[:1]
 	assert there(*names) == names[:1]
+
+
+def test_what_is_written_out_once_is_not_remembered(names):
+	"""Rows that may be missing are many, and no two of their statements are the same."""
+	assert statements.insert_missing(TABLE, [row(name) for name in names]) == 4
+	assert statements.insert_missing(TABLE, [row(name) for name in names]) == 0
+	known = sending._plan.cache_info().misses
+	statements.insert_missing(TABLE, [row(f"{name}-again") for name in names])
+	assert sending._plan.cache_info().misses == known
 
 
 def test_a_promised_name_is_like_one_that_is_drawn():
