@@ -20,11 +20,12 @@ def in_other_processes(function: Callable, *arguments: tuple) -> list:
 def beside(function: Callable, *arguments: tuple) -> Iterator[AsyncResult]:
 	"""The same, while the test does something else."""
 	fork = multiprocessing.get_context("fork")
-	with fork.Pool(len(arguments), initializer=_connect, initargs=(frappe.local.site,)) as pool:
+	with fork.Pool(len(arguments), initializer=connect_anew, initargs=(frappe.local.site,)) as pool:
 		yield pool.starmap_async(function, arguments, chunksize=1)
 
 
-def _connect(site: str) -> None:
+def connect_anew(site: str) -> None:
+	"""In a process that was forked."""
 	_inherited.append(frappe.local.db)  # kept, unused: closing it would end the session of the test
 	frappe.init(site, force=True)
 	frappe.connect()

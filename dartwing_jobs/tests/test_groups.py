@@ -550,7 +550,7 @@ def die(function, *arguments) -> int:
 	from dartwing_jobs.tests import processes
 
 	def call() -> None:
-		processes._connect(frappe.local.site)
+		processes.connect_anew(frappe.local.site)
 		function(*arguments)
 
 	process = multiprocessing.get_context("fork").Process(target=call)

@@ -184,6 +184,13 @@ def test_whoever_was_answered_keeps_nobody_waiting(world, way):
 	assert seconds < foreign.WAIT_SECONDS
 
 
+def begin_as_frappe_does() -> None:
+	"""A job that timed out in this process may have left its connection at a worker's level of isolation."""
+	if frappe.db.db_type == "mariadb":
+		frappe.db.sql("set session transaction isolation level repeatable read")
+	frappe.db.commit()
+
+
 def sees_past_its_snapshot() -> bool:
 	"""Whether this server lets a transaction read what was committed after its first read."""
 	if frappe.db.db_type == "postgres":
@@ -196,6 +203,7 @@ def sees_past_its_snapshot() -> bool:
 @pytest.mark.parametrize("way", WAYS)
 def test_a_transaction_that_is_older_than_the_job_is_answered_or_told_to_begin_anew(world, way):
 	job_type, options = type_for(way), WAYS[way]("older")
+	begin_as_frappe_does()
 	assert not frappe.db.get_all("Background Job", {"job_type": job_type})  # from here on it sees no more
 	((first,),) = in_other_processes(submit_until_answered, (job_type, world.b, options))
 	expected = [first] if sees_past_its_snapshot() else [CONFLICT, first]
