@@ -2,7 +2,6 @@
 
 import argparse
 import contextlib
-import signal
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +9,16 @@ from pathlib import Path
 from benchmarks import counts, docs, places, report, rounds
 from benchmarks.measurements import MEASUREMENTS, Measurement
 from benchmarks.results import Results
+from homes import environment, guardian
 
 
 def main() -> int:
 	arguments = _parse()
-	# without this a SIGTERM would skip the orderly end of servers, workers and the site
-	signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+	environment.enter()
+	return guardian.watched(lambda: run(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
 	if arguments.write_docs:
 		docs.write()
 		return 0

@@ -42,8 +42,7 @@ def bench_place(folder: Path, site: str | None, database: str) -> Iterator[Place
 	bench = Bench(folder)
 	with open_site(bench, site, database) as site:
 		kind = {**bench.config(), **bench.config(site)}.get("db_type", "mariadb")
-		variables = {**bench.environment(site), "PYTHONPATH": str(ROOT)}
-		environment = Environment(bench.python, bench.sites, variables)
+		environment = Environment(bench.python, bench.sites, bench.environment(site))
 		yield Place(f"frappe-{kind}", f"real Frappe ({kind})", environment)
 
 

@@ -1,10 +1,12 @@
 """The suite inside an existing bench, on real Frappe: `python -m homes.bench --bench DIR -- ARGUMENTS`.
 
-It starts what does not answer, makes a site if none is named, and takes back what it made.
+It starts what does not answer, makes a site if none is named, and takes back what it made. The bench lends
+its python, its apps and its assets; nothing is installed or written there.
 """
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import secrets
@@ -16,15 +18,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from homes import mariadb
+from homes import environment, guardian, mariadb, style
 from homes.postgres import Postgres
 from homes.redis_server import RedisServer, redis_answers
 
 ROOT = Path(__file__).resolve().parents[1]
 APP = "dartwing_jobs"
 TESTS = [ROOT / APP, ROOT / "embedded" / "tests" / "parity"]
-# modules, and the packages that bring them
-NEEDED_FOR_TESTS = {"pytest": "pytest", "hypothesis": "hypothesis", "opentelemetry.sdk": "opentelemetry-sdk"}
+TOOLS = ROOT / ".venv" / "bench-tools"
 
 
 class Bench:
@@ -32,35 +33,47 @@ class Bench:
 		self.folder = folder.expanduser().resolve()
 		self.sites = self.folder / "sites"
 		self.python = self.folder / "env" / "bin" / "python"
+		self.tools: Path | None = None
 		self.variables: dict[str, str] = {}
 		if not (self.folder / "apps" / "frappe").exists() or not self.python.exists():
 			sys.exit(f"{self.folder} is not a bench: it has no apps/frappe or no env/bin/python.")
 
 	def frappe(self, *arguments: str) -> None:
 		command = [self.python, "-m", "frappe.utils.bench_helper", "frappe", *arguments]
-		self.run(command, cwd=self.sites, env={**os.environ, **self.variables})
+		self.run(command, cwd=self.sites, env=self.environment())
 
-	def run(self, command: list, **options) -> None:
+	def run(self, command: list, **options) -> str:
 		done = subprocess.run(command, capture_output=True, text=True, **options)
 		if done.returncode:
 			sys.exit(f"{' '.join(map(str, command))} failed:\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}")
+		return done.stdout
 
 	def config(self, site: str | None = None) -> dict:
 		path = self.sites / (f"{site}/site_config.json" if site else "common_site_config.json")
 		return json.loads(path.read_text()) if path.exists() else {}
 
-	def environment(self, site: str) -> dict[str, str]:
-		"""The bench's own python, and nothing of ours on its path: `frappe` must be the bench's."""
+	def apps(self) -> list[str]:
+		"""The bench's own, without this one, which may be there as another checkout."""
+		return [app for app in (self.folder / "sites" / "apps.txt").read_text().split() if app != APP]
+
+	def environment(self, site: str = "") -> dict[str, str]:
+		"""For every process: this checkout and our tools go before what the bench has of the same names."""
 		kept = {key: value for key, value in os.environ.items() if key not in ("PYTHONPATH", "VIRTUAL_ENV")}
-		return {**kept, **self.variables, "SITE": site}
+		path = os.pathsep.join(str(folder) for folder in (ROOT, self.tools) if folder)
+		return {**kept, **self.variables, "SITE": site, "PYTHONPATH": path}
 
 
 def main() -> int:
 	arguments = _parse()
+	environment.enter()
+	style.check()
+	return guardian.watched(lambda: run(arguments))
+
+
+def run(arguments: argparse.Namespace) -> int:
 	bench = Bench(arguments.bench)
 	settings = (mariadb.SNAPSHOT_ISOLATION,) if arguments.snapshot_isolation else ()
 	with open_site(bench, arguments.site, arguments.db, settings) as site:
-		install_what_tests_need(bench)
 		return run_suite(bench, site, arguments.pytest)
 
 
@@ -72,7 +85,8 @@ def open_site(bench: Bench, site: str | None, database: str, settings: tuple[str
 	"""
 	with contextlib.ExitStack() as stack:
 		folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="dartwing-bench-")))
-		put_app_into(bench)
+		stand_beside(bench, folder)
+		bench.tools = tools_for(bench)
 		if site:
 			start_redis_of(bench, folder, stack)
 			yield use_site(bench, site, folder, stack)
@@ -103,32 +117,49 @@ def start_redis_of(bench: Bench, folder: Path, stack: contextlib.ExitStack) -> N
 			_say(f"started Redis on port {server.port}")
 
 
-def put_app_into(bench: Bench) -> None:
-	"""The bench runs this very checkout, by a link; a clone that somebody works in is left alone."""
-	place = bench.folder / "apps" / APP
-	if place.exists() and not place.is_symlink() and place.resolve() != ROOT:
-		sys.exit(f"{place} is a copy of the app: run its own bin/test, or move it away.")
-	if place.resolve() != ROOT or not place.exists():
-		place.unlink(missing_ok=True)
-		place.symlink_to(ROOT)
-	apps = (bench.sites / "apps.txt").read_text().split()
-	if APP not in apps:
-		(bench.sites / "apps.txt").write_text("\n".join([*apps, APP]) + "\n")
-	if not _imports_this_checkout(bench):
-		_say("installing the app into the bench")
-		bench.run([bench.python, "-m", "pip", "install", "-q", "-e", ROOT])
+def stand_beside(bench: Bench, folder: Path) -> None:
+	"""A sites folder of our own, with this app in its list, that borrows what is big from the bench's."""
+	theirs, bench.sites = bench.sites, folder / "sites"
+	for path in (bench.sites, folder / "logs"):
+		path.mkdir()
+	(folder / "apps").symlink_to(bench.folder / "apps")
+	(bench.sites / "assets").symlink_to(theirs / "assets")
+	(bench.sites / "apps.txt").write_text("\n".join([*bench.apps(), APP]) + "\n")
+	if (theirs / "common_site_config.json").exists():
+		shutil.copy(theirs / "common_site_config.json", bench.sites)
 
 
-def install_what_tests_need(bench: Bench) -> None:
-	missing = [package for name, package in NEEDED_FOR_TESTS.items() if not _has_module(bench, name)]
-	if missing:
-		bench.run([bench.python, "-m", "pip", "install", "-q", *missing])
+def tools_for(bench: Bench) -> Path:
+	"""A folder with what this app and its suite need; what the bench's apps need, too, is as they have it."""
+	pins = bench.run([bench.python, "-I", ROOT / "homes" / "pins.py", *bench.apps()])
+	texts = [path.read_text() for path in (ROOT / "bin" / "test-requirements.txt", ROOT / "pyproject.toml")]
+	key = hashlib.sha256("\n".join([str(bench.python), pins, *texts]).encode()).hexdigest()[:16]
+	if not (TOOLS / key).exists():
+		_say(f"installing what the suite needs into {TOOLS / key}; the bench stays as it is")
+		TOOLS.mkdir(parents=True, exist_ok=True)
+		with tempfile.TemporaryDirectory(dir=TOOLS, prefix="half-made-") as half_made:
+			_install(bench, pins, Path(half_made))
+			# another run may have been faster
+			with contextlib.suppress(OSError):
+				(Path(half_made) / "tools").rename(TOOLS / key)
+	return TOOLS / key
+
+
+def _install(bench: Bench, pins: str, folder: Path) -> None:
+	(folder / "pins.txt").write_text(pins)
+	has_pip = subprocess.run([bench.python, "-c", "import pip"], capture_output=True).returncode == 0
+	pip = [bench.python, "-m", "pip"] if has_pip else [sys.executable, "-m", "pip", "--python", bench.python]
+	where = ["--target", folder / "tools", "--constraint", folder / "pins.txt"]
+	what = ["--requirement", ROOT / "bin" / "test-requirements.txt", "--editable", ROOT]
+	bench.run([*pip, "install", "--quiet", "--disable-pip-version-check", *where, *what])
 
 
 def use_site(bench: Bench, site: str, folder: Path, stack: contextlib.ExitStack) -> str:
+	place = bench.folder / "sites" / site
+	if not (place / "site_config.json").exists():
+		sys.exit(f"{place.parent} has no site {site}.")
+	(bench.sites / site).symlink_to(place)
 	config = bench.config(site)
-	if not config:
-		sys.exit(f"{bench.sites} has no site {site}.")
 	if not config.get("allow_tests"):
 		hint = f"bench --site {site} set-config allow_tests true"
 		sys.exit(
@@ -136,6 +167,8 @@ def use_site(bench: Bench, site: str, folder: Path, stack: contextlib.ExitStack)
 		)
 	start_database_of({**bench.config(), **config}, folder, stack)
 	if APP not in _installed_apps(bench, site):
+		# the bench could not import an app that it does not have
+		stack.callback(bench.frappe, "--site", site, "uninstall-app", APP, "--yes", "--no-backup")
 		bench.frappe("--site", site, "install-app", APP)
 	bench.frappe("--site", site, "migrate")
 	return site
@@ -164,7 +197,6 @@ def make_site(bench: Bench, server: mariadb.MariaDB | Postgres, stack: contextli
 	server.start()
 	site = f"dartwing-{secrets.token_hex(4)}.localhost"
 	_say(f"making site {site} on a private {database}")
-	stack.callback(shutil.rmtree, bench.sites / site, ignore_errors=True)
 	where = ["--db-type", database, "--db-host", server.host, "--db-port", str(server.port)]
 	who = ["--db-root-username", server.user, "--db-root-password", server.password]
 	extra = ["--no-mariadb-socket"] if database == "mariadb" else []
@@ -179,9 +211,7 @@ def run_suite(bench: Bench, site: str, arguments: list[str]) -> int:
 	# pytest runs in the sites folder: paths below the project are made whole; without any, it is everything
 	whole = [ROOT / argument if _is_path(argument) else argument for argument in arguments]
 	everything = [] if any(map(_is_path, arguments)) else TESTS
-	return subprocess.run(
-		[*command, *whole, *everything], cwd=bench.sites, env=bench.environment(site)
-	).returncode
+	return guardian.call([*command, *whole, *everything], cwd=bench.sites, env=bench.environment(site))
 
 
 def _is_path(argument: str) -> bool:
@@ -190,24 +220,11 @@ def _is_path(argument: str) -> bool:
 
 def _installed_apps(bench: Bench, site: str) -> list[str]:
 	script = f"import frappe; frappe.init({site!r}); frappe.connect(); print(*frappe.get_installed_apps())"
-	done = subprocess.run([bench.python, "-c", script], cwd=bench.sites, capture_output=True, text=True)
+	options = {"cwd": bench.sites, "env": bench.environment(site), "capture_output": True, "text": True}
+	done = subprocess.run([bench.python, "-c", script], **options)
 	if done.returncode:
 		sys.exit(f"Site {site} does not answer; is its database running?\n{done.stderr[-2000:]}")
 	return done.stdout.split()
-
-
-def _imports_this_checkout(bench: Bench) -> bool:
-	"""This very one, and installed since its requirements were changed last."""
-	script = f"import {APP}, importlib.metadata as m; print({APP}.__file__, *m.requires({APP!r}), sep='\\n')"
-	done = subprocess.run([bench.python, "-c", script], cwd=bench.sites, capture_output=True, text=True)
-	place, *installed = done.stdout.split("\n")[:-1] or [""]
-	installed = [line for line in installed if "extra ==" not in line]
-	needed = [line for line in (ROOT / "requirements.txt").read_text().splitlines() if "#" not in line]
-	return Path(place).is_relative_to(ROOT) and sorted(installed) == sorted(needed)
-
-
-def _has_module(bench: Bench, name: str) -> bool:
-	return subprocess.run([bench.python, "-c", f"import {name}"], capture_output=True).returncode == 0
 
 
 def _say(text: str) -> None:

@@ -1,6 +1,6 @@
 """The embedded site: a folder laid out like a bench, with running servers and one site.
 
-`python -m homes.embedded --home DIR -- COMMAND` runs a command inside it and stops everything afterwards.
+`python -m homes.embedded [--home DIR] -- COMMAND` runs a command inside it and ends everything afterwards.
 """
 
 import argparse
@@ -9,18 +9,21 @@ import fcntl
 import hashlib
 import json
 import os
-import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from homes import guardian, own_apps, running
 from homes.postgres import Postgres
 from homes.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[1]
+PREFIX = "dartwing-home-"
 
 
 @dataclass
@@ -38,14 +41,20 @@ class Home:
 
 	def environment(self) -> dict[str, str]:
 		"""What a program needs to find `frappe`, the apps beside it, and the site."""
-		paths = [str(ROOT / "embedded"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+		paths = [
+			str(ROOT / "embedded"),
+			str(ROOT),
+			*own_apps.paths(self.folder),
+			os.environ.get("PYTHONPATH", ""),
+		]
 		return {**os.environ, "SITE": self.site, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
-	def bench(self, *arguments: str) -> None:
+	def bench(self, *arguments: str) -> str:
 		command = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", *arguments]
 		done = subprocess.run(command, cwd=self.sites, env=self.environment(), capture_output=True, text=True)
 		if done.returncode:
 			raise RuntimeError(f"{arguments} failed:\n{done.stdout}\n{done.stderr}")
+		return done.stdout
 
 	def start_servers(self) -> None:
 		self.database_url = os.environ.get("DATABASE_URL") or self._start("postgres", Postgres)
@@ -69,6 +78,7 @@ class Home:
 		config = self.sites / self.site / "site_config.json"
 		if config.exists():
 			self.bench("--site", self.site, "migrate")
+			self._install_what_is_new()
 			return
 		try:
 			self._create_site()
@@ -76,6 +86,12 @@ class Home:
 			# What is half made is made anew next time.
 			config.unlink(missing_ok=True)
 			raise
+
+	def _install_what_is_new(self) -> None:
+		installed = self.bench("--site", self.site, "list-apps").split()
+		for app in self.apps:
+			if app not in installed:
+				self.bench("--site", self.site, "install-app", app)
 
 	def _create_site(self) -> None:
 		root = urlsplit(self.database_url)
@@ -95,60 +111,60 @@ class Home:
 
 @contextlib.contextmanager
 def open_home(
-	folder: Path, site: str = "embedded.localhost", apps: list[str] | None = None
+	folder: Path, site: str = "embedded.localhost", apps: Sequence[str | Path] = (own_apps.OURS,)
 ) -> Iterator[Home]:
 	"""A ready home; its servers stop when the block ends."""
-	home = Home(folder.resolve(), site, ["dartwing_jobs"] if apps is None else apps)
+	home = Home(folder.resolve(), site, [])
 	home.sites.mkdir(parents=True, exist_ok=True)
-	with (home.folder / ".lock").open("w") as lock:
+	with (home.folder / running.LOCK).open("w") as lock:
 		try:
 			fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
 		except BlockingIOError:
 			raise RuntimeError(f"{home.folder} is in use by another process") from None
 		try:
+			home.apps = list(dict.fromkeys(own_apps.link(app, home.folder) for app in apps))
 			home.start_servers()
 			home.write_config()
 			home.ensure_site()
-			yield home
+			with running.announced(home.folder):
+				yield home
 		finally:
 			home.stop_servers()
 
 
+def run(command: Callable[[Home], list], folder: Path | None = None, **options: Any) -> int:
+	"""Runs a command in a home; without a folder it is a temporary one. Returns the command's exit code."""
+
+	def work() -> int:
+		with open_home(Path(place), **options) as home:
+			return guardian.call(command(home), cwd=home.sites, env=home.environment())
+
+	with contextlib.nullcontext(folder) if folder else tempfile.TemporaryDirectory(prefix=PREFIX) as place:
+		try:
+			return guardian.watched(work)
+		except RuntimeError as error:
+			sys.exit(str(error))
+
+
 def main() -> int:
 	arguments = _parse()
-	# Without this a SIGTERM while the servers start would skip their orderly end.
-	signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-	with open_home(arguments.home, arguments.site, arguments.app) as home:
-		return _run(arguments.command, home)
+	apps = [own_apps.OURS, *arguments.app]
+	return run(lambda _home: arguments.command, arguments.home, site=arguments.site, apps=apps)
 
 
 def _parse() -> argparse.Namespace:
 	parser = argparse.ArgumentParser(prog="python -m homes.embedded", description=__doc__)
 	parser.add_argument(
-		"--home", type=Path, required=True, help="folder to keep everything in; made if missing"
+		"--home", type=Path, help="folder to keep everything in; made if missing. Without it nothing is kept"
 	)
 	parser.add_argument("--site", default="embedded.localhost")
-	parser.add_argument("--app", action="append", help="app to install (repeatable); default dartwing_jobs")
+	parser.add_argument("--app", action="append", type=own_apps.given, default=[], help=own_apps.HELP)
 	parser.add_argument("command", nargs=argparse.REMAINDER)
 	arguments = parser.parse_args()
 	arguments.command = arguments.command[arguments.command[:1] == ["--"] :]
 	if not arguments.command:
 		parser.error("a command is needed after --")
 	return arguments
-
-
-def _run(command: list[str], home: Home) -> int:
-	child = subprocess.Popen(command, cwd=home.sites, env=home.environment())
-
-	def forward(number: int, _frame: object) -> None:
-		# A terminal's Ctrl-C reaches the whole group by itself; twice would mean "at once" to many programs.
-		if number == signal.SIGTERM or not os.isatty(0):
-			child.send_signal(number)
-
-	for number in (signal.SIGTERM, signal.SIGINT):
-		signal.signal(number, forward)
-	code = child.wait()
-	return 128 - code if code < 0 else code
 
 
 if __name__ == "__main__":

@@ -7,8 +7,6 @@ import signal
 import subprocess
 from pathlib import Path
 
-import psycopg2
-
 from homes import process
 
 STOP = signal.SIGINT  # PostgreSQL's "fast" shutdown
@@ -37,7 +35,12 @@ class Postgres:
 	def start(self) -> None:
 		"""A restart keeps the port, because running programs know it."""
 		if not (self.data / "PG_VERSION").exists():
-			self._create()
+			try:
+				self._create()
+			except (OSError, subprocess.SubprocessError) as error:
+				raise RuntimeError(
+					f"PostgreSQL could not be set up: {error}\n{_advice_for_root()}"
+				) from error
 		self.port = self.port or process.free_port()
 		command = [_binary("postgres"), "-D", str(self.data), "-p", str(self.port)]
 		for setting in SETTINGS:
@@ -62,14 +65,20 @@ class Postgres:
 		command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
 		made = process.spawn(command, self.log, signal.SIGKILL, drop_root=True)
 		if made.wait():
-			raise RuntimeError(f"initdb failed:\n{self.log.read_text()[-2000:]}")
+			raise RuntimeError(f"initdb failed:\n{self.log.read_text()[-2000:]}{_advice_for_root()}")
 
 	def _answers(self) -> bool:
-		try:
-			psycopg2.connect(self.url).close()
-		except psycopg2.OperationalError:
-			return False
-		return True
+		asked = [_binary("pg_isready"), "-q", "-h", self.host, "-p", str(self.port)]
+		return subprocess.run(asked).returncode == 0
+
+
+def _advice_for_root() -> str:
+	if os.geteuid() != 0:
+		return ""
+	return (
+		"PostgreSQL refuses to run as root, so it runs as nobody. If that user may not reach its files here:"
+		" run the command as another user, or name a PostgreSQL server in DATABASE_URL."
+	)
 
 
 def _binary(name: str) -> str:

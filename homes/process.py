@@ -1,5 +1,6 @@
-"""Server processes that end with whoever started them, even when that one is killed."""
+"""Server processes that end with the one that started them, even when that one is killed."""
 
+import contextlib
 import ctypes
 import os
 import pwd
@@ -8,11 +9,12 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from pathlib import Path
 
-PR_SET_PDEATHSIG, PR_SET_KEEPCAPS, PR_CAP_AMBIENT = 1, 8, 47
-CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
+PR_SET_PDEATHSIG, PR_SET_SECUREBITS, PR_SET_CHILD_SUBREAPER, PR_CAP_AMBIENT = 1, 28, 36, 47
+SECBIT_NO_SETUID_FIXUP = 1 << 2
+CAP_DAC_OVERRIDE = 1
 CAPSET_VERSION_3 = 0x20080522
 
 
@@ -22,8 +24,20 @@ def free_port() -> int:
 		return probe.getsockname()[1]
 
 
+def why_not_free(port: int) -> str:
+	"""The system's reason why a server cannot have this port of 127.0.0.1; empty if it can."""
+	with socket.socket() as probe:
+		probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+		try:
+			probe.bind(("127.0.0.1", port))
+			probe.listen()
+		except OSError as error:
+			return os.strerror(error.errno)
+	return ""
+
+
 def plain_user() -> tuple[int, int] | None:
-	"""Whom to run as instead of root; None when this process is not root."""
+	"""The user to run as instead of root; None when this process is not root."""
 	if os.geteuid() != 0:
 		return None
 	entry = pwd.getpwnam("nobody")
@@ -39,7 +53,8 @@ def spawn(
 	def prepare() -> None:
 		if user:
 			_become(*user)
-		_die_with(parent, stop_signal)
+		if not end_with(parent, stop_signal):
+			os._exit(1)
 
 	with log.open("ab") as output:
 		return subprocess.Popen(
@@ -73,10 +88,40 @@ def wait_until(ready: Callable[[], bool], process: subprocess.Popen, log: Path, 
 		time.sleep(0.02)
 
 
-def _become(uid: int, gid: int) -> None:
-	"""Give up root but not its way through closed folders: home and wheel may lie below /root."""
+def end_with(parent: int, stop_signal: signal.Signals) -> bool:
+	"""This process gets the signal when its parent ends, in any way. False if the parent has ended before."""
 	if sys.platform == "linux":
-		_prctl(PR_SET_KEEPCAPS, 1)
+		_prctl(PR_SET_PDEATHSIG, int(stop_signal))
+	return os.getppid() == parent
+
+
+def adopt_orphans() -> None:
+	"""What outlives its parent below this process becomes this one's child."""
+	if sys.platform == "linux":
+		_prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def descendants(spare: Set[int] = frozenset()) -> set[int]:
+	"""All processes below this one, without those to spare and what is below them."""
+	parents = {}
+	for stat in Path("/proc").glob("[0-9]*/stat"):
+		with contextlib.suppress(OSError):  # it has ended meanwhile
+			parents[int(stat.parent.name)] = int(stat.read_bytes().rpartition(b")")[2].split()[1])
+	found: set[int] = set()
+	level = {os.getpid()}
+	while level:
+		level = {pid for pid, parent in parents.items() if parent in level} - spare
+		found |= level
+	return found
+
+
+def _become(uid: int, gid: int) -> None:
+	"""Give up root but not its way through closed folders: home and wheel may lie below /root, or be root's.
+
+	One capability is kept. Without the securebit the call `access` would not count it, and initdb asks that.
+	"""
+	if sys.platform == "linux":
+		_prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP)
 	os.setgroups([])
 	os.setgid(gid)
 	os.setuid(uid)
@@ -85,20 +130,11 @@ def _become(uid: int, gid: int) -> None:
 
 
 def _keep_file_access() -> None:
-	mask = 1 << CAP_DAC_OVERRIDE | 1 << CAP_DAC_READ_SEARCH
+	mask = 1 << CAP_DAC_OVERRIDE
 	header = (ctypes.c_uint32 * 2)(CAPSET_VERSION_3, 0)
 	sets = (ctypes.c_uint32 * 6)(mask, mask, mask, 0, 0, 0)
 	if ctypes.CDLL(None).capset(header, sets) == 0:
-		for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
-			_prctl(PR_CAP_AMBIENT, 2, capability, 0, 0)
-
-
-def _die_with(parent: int, stop_signal: signal.Signals) -> None:
-	if sys.platform != "linux":
-		return
-	_prctl(PR_SET_PDEATHSIG, int(stop_signal))
-	if os.getppid() != parent:
-		os._exit(1)
+		_prctl(PR_CAP_AMBIENT, 2, CAP_DAC_OVERRIDE, 0, 0)
 
 
 def _prctl(*arguments: int) -> None:

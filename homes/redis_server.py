@@ -5,8 +5,6 @@ import signal
 import subprocess
 from pathlib import Path
 
-import redis
-
 from homes import process
 
 STOP = signal.SIGTERM
@@ -41,6 +39,8 @@ class RedisServer:
 
 
 def redis_answers(url: str) -> bool:
+	import redis  # lives in .venv, which may not be there yet when options are read
+
 	try:
 		with redis.Redis.from_url(url, socket_connect_timeout=1) as client:
 			return bool(client.ping())

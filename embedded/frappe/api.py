@@ -71,6 +71,8 @@ def build_response() -> Response:
 	if messages:
 		texts = json.dumps([json.dumps(entry) for entry in messages])
 		answer |= {"messages": messages} if is_v2() else {"_server_messages": texts}
+	if frappe.local.flags.error_message and not is_v2():
+		answer["_error_message"] = frappe.local.flags.error_message
 	status = answer.pop("http_status_code", None) or 200
 	body = json.dumps(answer, default=frappe.json_handler, separators=(",", ":"))
 	return Response(body, status=status, mimetype="application/json")

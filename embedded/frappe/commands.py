@@ -1,7 +1,7 @@
 """The commands: sites, apps, workers, scheduler, web server; and what apps need to bring their own."""
 
-import ast
 import json
+from ast import literal_eval
 from collections.abc import Callable
 from functools import wraps
 
@@ -46,23 +46,23 @@ def _connected(function: Callable) -> Callable:
 	def run(site: str, **options) -> None:
 		frappe.connect(site)
 		try:
-			function(**options)
-			frappe.db.commit()
+			answer = function(**options)
+			frappe.db.rollback() if options.get("dry_run") else frappe.db.commit()
 		finally:
 			frappe.destroy()
+		if answer:  # printed as late as Frappe does
+			click.echo(json.dumps(answer, default=frappe.json_handler))
 
 	return _named(run)
 
 
-def execute(method: str, arguments: str, kwargs: str) -> None:
-	if answer := frappe.get_attr(method)(*ast.literal_eval(arguments), **ast.literal_eval(kwargs)):
-		click.echo(json.dumps(answer, default=frappe.json_handler))
+def execute(method: str, arguments: str, kwargs: str) -> object:
+	return frappe.get_attr(method)(*literal_eval(arguments), **literal_eval(kwargs))
 
 
 def set_config(site: str, key: str, value: str, for_all: bool, parse: bool) -> None:
 	path = "common_site_config.json" if for_all else f"{site}/site_config.json"
-	value = ast.literal_eval(value) if parse else value
-	installer.write_json(path, {**frappe.get_file_json(path), key: value})
+	installer.write_json(path, frappe.get_file_json(path) | {key: literal_eval(value) if parse else value})
 
 
 FLAG = {"is_flag": True}
@@ -70,7 +70,7 @@ ROOT = (option("--db-root-username", default="postgres"), option("--db-root-pass
 # an administrator's password is taken because bench takes it: there is no login with passwords here
 NEW = (option("--db-name"), option("--install-app", "apps", multiple=True))
 CALL = (argument("method"), option("--args", "arguments", default="()"), option("--kwargs", default="{}"))
-REMOVE = (option("--no-backup", **FLAG), confirmation_option(prompt="Remove the app with all its data?"))
+REMOVE = (option("--no-backup", **FLAG), option("--dry-run", **FLAG), confirmation_option(prompt="Remove?"))
 SET = (argument("key"), argument("value"), option("-g", "--global", "for_all", **FLAG))
 SERVE = (option("--port", default=8000), option("--host", default="127.0.0.1"))
 commands = [

@@ -83,7 +83,7 @@ def get_module_path(module: str, *joins: str) -> str:
 
 
 def get_module_list(app_name: str) -> list[str]:
-	return _lines(get_app_path(app_name, "modules.txt"))
+	return _lines(path) if os.path.exists(path := get_app_path(app_name, "modules.txt")) else []
 
 
 def get_all_apps(sites_path: str | None = None) -> list[str]:

@@ -40,8 +40,8 @@ def install_app(name: str) -> None:
 		print(f"App {name} is installed already")
 		return
 	frappe.flags.in_install = name
-	if frappe.get_hooks("required_apps", app_name=name):
-		raise frappe.NotOfferedError("Installing an app that requires other apps")
+	if set(frappe.get_hooks("required_apps", app_name=name)) - set(frappe.get_installed_apps()):
+		raise frappe.NotOfferedError("Installing the apps that an app requires")
 	run_hooks("before_install", name)
 	for module in frappe.get_module_list(name):
 		frappe.get_doc({"doctype": "Module Def", "app_name": name, "module_name": module}).insert()
@@ -62,26 +62,25 @@ def install_app(name: str) -> None:
 	frappe.clear_cache()
 
 
-def remove_app(app_name: str, no_backup: bool = False) -> None:
-	"""Everything of the app's modules goes, custom DocTypes and data included."""
-	if not no_backup:
+def remove_app(app_name: str, dry_run: bool = False, no_backup: bool = False) -> None:
+	"""All of the app's modules goes, custom DocTypes and data included. A dry run only calls the hooks."""
+	if not (dry_run or no_backup):
 		raise frappe.NotOfferedError("Removing an app with a backup")
-	installed = frappe.get_installed_apps()
-	if app_name not in installed:
+	if app_name not in (installed := frappe.get_installed_apps()):
 		print(f"App {app_name} is not installed on {frappe.local.site}")
 		return
 	frappe.flags.in_uninstall = True
 	run_hooks("before_uninstall", app_name)
-	for module in frappe.get_all("Module Def", filters={"app_name": app_name}, pluck="name"):
+	modules = frappe.get_all("Module Def", filters={"app_name": app_name}, pluck="name")
+	for module in [] if dry_run else modules:
 		for doctype in frappe.get_all("DocType", filters={"module": module}, pluck="name"):
 			frappe.delete_doc("DocType", doctype, ignore_on_trash=True, force=True)
 			frappe.db.sql_ddl(f"drop table if exists `tab{doctype}`")
 		frappe.delete_doc("Module Def", module, ignore_on_trash=True, force=True)
-	frappe.db.set_global("installed_apps", json.dumps([app for app in installed if app != app_name]))
-	frappe.db.commit()
-	frappe.clear_cache()
+	if not dry_run:
+		frappe.db.set_global("installed_apps", json.dumps([app for app in installed if app != app_name]))
+		frappe.db.commit()
 	run_hooks("after_uninstall", app_name)
-	frappe.db.commit()
 	frappe.flags.in_uninstall = False
 
 

@@ -2,9 +2,9 @@
 
 import logging
 import os
-import sys
-import traceback
 from contextlib import suppress
+from sys import exc_info
+from traceback import TracebackException as Trace
 from typing import NoReturn
 
 import frappe
@@ -14,10 +14,6 @@ from frappe.context import local
 
 def _(msg: str) -> str:
 	return msg
-
-
-def bold(text: str) -> str:
-	return f"<strong>{text}</strong>"
 
 
 def msgprint(msg: str, title: str = "Message", raise_exception=None, **look) -> None:
@@ -39,14 +35,14 @@ def get_message_log() -> list[dict]:
 	return list(local.message_log)
 
 
-def get_traceback() -> str:
-	return traceback.format_exc() if sys.exc_info()[0] else ""
+def get_traceback(with_context: bool = False) -> str:
+	return "".join(Trace(*exc_info(), capture_locals=with_context).format()) if exc_info()[0] else ""
 
 
 def log_error(title: str = "Error", message: str = ""):
 	if message and "\n" in title:
 		title, message = message, title
-	log = {"doctype": "Error Log", "method": title[:140], "error": str(message or get_traceback())}
+	log = {"doctype": "Error Log", "method": title[:140], "error": str(message or get_traceback(True))}
 	return frappe.get_doc(log).insert(ignore_permissions=True)
 
 

@@ -22,7 +22,8 @@ def has_permission(
 	else:
 		granted = get_role_permissions(meta, user=user)
 	if throw and not granted.get(ptype):
-		raise frappe.PermissionError(_("You have no permission for {0}").format(doctype))
+		frappe.local.flags.error_message = _("You have no permission for {0}").format(doctype)
+		raise frappe.PermissionError(frappe.local.flags.error_message)
 	return bool(granted.get(ptype))
 
 

@@ -53,14 +53,14 @@ class Document(BaseDocument):
 		raise frappe.exceptions.NotOfferedAttribute(f"{type(self).__name__}.{name}")
 
 	def load_from_db(self) -> "Document":
-		locking = {"for_update": self.flags.for_update}
-		super().__init__(self._load(**locking))
+		how = {"for_update": self.flags.for_update}
+		super().__init__(self._load(**how))
 		for df in self.meta.get_table_fields():
-			rows = frappe.db.get_values(*self._rows_of(df), "*", order_by="idx asc", **locking)
-			self.set(df.fieldname, rows)
+			self.set(df.fieldname, frappe.db.get_values(*self._rows_of(df), "*", order_by="idx asc", **how))
 		return self
 
-	reload = load_from_db
+	def reload(self) -> "Document":
+		return self.load_from_db()
 
 	def _load(self, for_update: bool) -> dict:
 		if self.meta.issingle:

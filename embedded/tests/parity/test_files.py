@@ -24,8 +24,9 @@ def attached_to(doc) -> dict:
 
 
 @pytest.mark.parametrize("is_private", [0, 1])
-@pytest.mark.parametrize("content", ["größer", b"\xff\x00\xfe"])
+@pytest.mark.parametrize("content", ["größer", b"\xff\x00\x81"])
 def test_content_is_kept_as_it_is(content, is_private):
+	"""Bytes that mean nothing in any encoding that Frappe tries: newer releases try several."""
 	content += frappe.generate_hash() if isinstance(content, str) else os.urandom(9)
 	file = frappe.get_doc("File", make_file(content, is_private=is_private).name)
 	assert file.file_url.startswith("/private/files/list" if is_private else "/files/list")

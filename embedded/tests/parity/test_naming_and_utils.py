@@ -143,12 +143,13 @@ def test_users_are_named_by_their_email():
 			"https://a.example:81/app/user-permission/A%20B/1%25",
 		),
 		(
-			{"host_name": "http://a.example", "webserver_port": 8000},
+			{"host_name": "http://a.example", "webserver_port": 8000, "developer_mode": 1},
 			"http://a.example:8000/app/user-permission/A%20B/1%25",
 		),
 	],
 )
 def test_addresses_of_forms(monkeypatch, config, expected):
-	for key in ("host_name", "hostname", "http_port", "webserver_port", "restart_supervisor_on_update"):
+	unset = ("host_name", "hostname", "http_port", "webserver_port", "restart_supervisor_on_update")
+	for key in (*unset, "developer_mode"):
 		monkeypatch.setitem(frappe.conf, key, config.get(key))
 	assert get_url_to_form("User Permission", "A B/1%") == expected

@@ -16,6 +16,7 @@ class Importer:
 		if not console or not file_path.endswith(".csv") or import_type not in (INSERT, UPDATE):
 			raise frappe.NotOfferedError(f"Importer({file_path!r}, {import_type!r}, console={console})")
 		self.meta, self.file_path, self.import_type = frappe.get_meta(doctype), file_path, import_type
+		self.data_import = frappe._dict(import_type=import_type)
 		self.warnings: list[str] = []
 
 	def import_data(self) -> list[frappe._dict] | None:

@@ -34,7 +34,8 @@ class File(Document):
 			return content
 
 	def on_trash(self) -> None:
-		if not frappe.db.exists("File", {"file_url": self.file_url, "name": ["!=", self.name]}):
+		used = {"file_url": self.file_url, "name": ["!=", self.name]}
+		if self.file_url and not frappe.db.exists("File", used):
 			Path(self.get_full_path()).unlink(missing_ok=True)
 
 
