@@ -1,19 +1,108 @@
-"""The only reader of wall time, and of times that people write. Callers read it once and pass `now` on."""
+"""The only reader of time, and of times that people write. Callers read it once and pass `now` on.
+
+Time is the database's, which all processes share: the clocks of machines differ, and are set. A process
+learns it from many of its questions, and counts on in between by a clock that is never set.
+"""
 
 import time
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 import frappe
 from frappe.utils import get_datetime, get_system_timezone
 
 REMEMBER_SECONDS = 60
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
+# goes on while a machine sleeps, where there is such a clock
+COUNTING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _zones: dict[str, tuple[float, ZoneInfo]] = {}
+_readings: dict[str, "Reading"] = {}
+
+
+class Reading(NamedTuple):
+	"""What the database's clock said, in UTC, and when that was."""
+
+	utc: datetime
+	counted: float
+
+	def now(self) -> datetime:
+		return self.utc + timedelta(seconds=_counted() - self.counted)
+
+	def is_old(self) -> bool:
+		return _counted() - self.counted > REMEMBER_SECONDS
+
+
+class Stopwatch:
+	"""Counts on from the moment at which it was made, whatever becomes of any clock."""
+
+	def __init__(self):
+		self.reading = Reading(utc_now(), _counted())
+		self.started = _in_site_time(self.reading.utc)
+
+	def now(self) -> datetime:
+		"""Site time."""
+		return _in_site_time(self.reading.now())
+
+	def seconds(self) -> float:
+		return _counted() - self.reading.counted
 
 
 def now() -> datetime:
 	"""The site's local time, naive, as Frappe stores it: for people."""
-	return datetime.now(_zone()).replace(tzinfo=None)
+	return _in_site_time(utc_now())
+
+
+def utc_now() -> datetime:
+	"""Naive UTC; the database is asked when nothing was heard of its clock for a minute."""
+	reading = _readings.get(frappe.local.site)
+	if reading is None or reading.is_old():
+		_ask_the_database()
+	return last_known_utc()
+
+
+def last_known_utc() -> datetime:
+	"""As `utc_now`, but never asks: for what must not wait for a database."""
+	reading = _readings.get(frappe.local.site)
+	return reading.now() if reading else datetime.now(timezone.utc).replace(tzinfo=None)
+
+
+def microseconds() -> int:
+	"""Since 1970, as last known."""
+	return (last_known_utc() - EPOCH) // MICROSECOND
+
+
+def set_by(utc: datetime, is_certain: bool = False) -> None:
+	"""What the database's clock has just said. An answer takes a while: the latest of a minute counts."""
+	known = _readings.get(frappe.local.site)
+	if is_certain or known is None or known.is_old() or utc > known.now():
+		_readings[frappe.local.site] = Reading(utc, _counted())
+
+
+def seconds_between(started: datetime, ended: datetime) -> float:
+	"""Of two moments of site time, of which the second is the later one: one hour of the year comes twice."""
+	began = started.replace(tzinfo=_zone())
+	end = ended.replace(tzinfo=_zone(), fold=int(ended < started))
+	return max(0.0, (end.astimezone(timezone.utc) - began.astimezone(timezone.utc)).total_seconds())
+
+
+def _ask_the_database() -> None:
+	"""A process that cannot ask goes on with what it knows, and else with the clock of its machine."""
+	from dartwing_jobs.engine import database  # it needs the time, too
+
+	try:
+		database.tell_time()
+	except Exception:
+		set_by(last_known_utc())
+
+
+def _counted() -> float:
+	return time.clock_gettime(COUNTING)
+
+
+def _in_site_time(utc: datetime) -> datetime:
+	return utc.replace(tzinfo=timezone.utc).astimezone(_zone()).replace(tzinfo=None)
 
 
 def _zone() -> ZoneInfo:
@@ -37,6 +126,26 @@ def parse(value) -> datetime | None:
 def rfc3339(moment: datetime | None) -> str | None:
 	"""A moment of site time as programs read it, with its offset."""
 	return moment and moment.replace(tzinfo=ZoneInfo(get_system_timezone())).isoformat()
+
+
+def rfc3339_of_utc(utc: datetime | None) -> str | None:
+	"""The same of an instant, naive UTC."""
+	return utc and utc.replace(tzinfo=timezone.utc).astimezone(ZoneInfo(get_system_timezone())).isoformat()
+
+
+def as_utc(moment: datetime) -> datetime:
+	"""The instant of a moment, naive UTC; one without an offset is site time."""
+	aware = moment if moment.tzinfo else moment.replace(tzinfo=ZoneInfo(get_system_timezone()))
+	return aware.astimezone(timezone.utc).replace(tzinfo=None)
+
+
+def has_offset(value) -> bool:
+	"""Whether a moment, or a text that is one, says by itself which instant it is."""
+	try:
+		moment = value if isinstance(value, datetime) else get_datetime(value or None)
+		return bool(value) and moment.tzinfo is not None
+	except Exception:  # as in `parse`
+		return False
 
 
 def as_site_time(moment: datetime) -> datetime:

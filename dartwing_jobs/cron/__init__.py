@@ -8,13 +8,13 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-import frappe
 from frappe import _
 
 from dartwing_jobs.cron import zones
 from dartwing_jobs.cron.pattern import Pattern
 from dartwing_jobs.cron.zones import is_zone
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 __all__ = ["check", "fires", "is_zone", "last_fires", "next_fire"]
 
@@ -28,7 +28,7 @@ def check(expression: str, now: datetime) -> None:
 	"""Raises when the expression is malformed or can never fire."""
 	if _pattern(expression).first_match(now) is None:
 		message = _("The cron expression {0} never fires.")
-		frappe.throw(message.format(frappe.bold(expression)), InvalidJobError)
+		throw(message.format(expression), InvalidJobError)
 
 
 def next_fire(expression: str, time_zone: str, after: datetime) -> datetime | None:
@@ -98,9 +98,9 @@ def _pattern(expression: str) -> Pattern:
 		message = _(
 			"{0} is not a cron expression: write minute, hour, day, month, weekday, such as 0 9 * * MON-FRI."
 		)
-		frappe.throw(message.format(frappe.bold(expression[:LONGEST])), InvalidJobError)
+		throw(message.format(expression[:LONGEST]), InvalidJobError)
 	try:
 		return Pattern.of(*fields)
 	except ValueError as e:
 		message = _("{0} is not a valid cron expression: {1}.")
-		frappe.throw(message.format(frappe.bold(expression), e), InvalidJobError)
+		throw(message.format(expression, e), InvalidJobError)

@@ -17,6 +17,7 @@ from dartwing_jobs import clock, parameters, settings, tenancy
 from dartwing_jobs.engine import database, log, statements, states
 from dartwing_jobs.engine.burials import ALERT
 from dartwing_jobs.engine.handling.handlers import job_handler
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.rules.categories import NOTIFICATION
 from dartwing_jobs.engine.signatures import sign, verify
 from dartwing_jobs.engine.submit import submit
@@ -35,7 +36,7 @@ LONGEST_ERROR = 300
 # looks back for ever
 RECENT = timedelta(hours=3)
 FOR_EVER = timedelta(days=36500)
-COLUMNS = ("name", "status", "attempt", "retry_count", *log.FROM_THE_JOB)
+COLUMNS = ("name", "status", "attempt", "retry_count", "moves", *log.FROM_THE_JOB)
 TOLD_OF = ("error_message", "error_type", "created_at", "started_at", "completed_at")
 # by type and moment: that is how old ones are passed over. Counted: for "not exists" PostgreSQL may read the
 # whole log
@@ -49,9 +50,9 @@ def call(organization: str, job_type: str, job_name: str, look_back: timedelta =
 	"""Has people told, once what there is to tell is committed. Never raises: a sweep calls again."""
 	try:
 		_call(organization, job_type, job_name, clock.now() - look_back)
-	except Exception:
+	except Exception as error:
 		database.rollback()
-		frappe.log_error(title=f"{job_name}: nobody was told yet that it is a dead letter")
+		reports.to_error_log(f"{job_name}: the alert about this dead letter could not be submitted", error)
 		frappe.db.commit()  # nosemgrep: the error's record
 
 
@@ -60,6 +61,7 @@ def call_for_recent() -> None:
 	_call_for_untold(RECENT)
 
 
+@reports.masked
 def call_for_all() -> None:
 	"""Every hour, from the scheduler: the same, however long ago it was."""
 	_call_for_untold(FOR_EVER)

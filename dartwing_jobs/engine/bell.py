@@ -4,6 +4,7 @@ A ring reaches a drain that lingers (it waits at a list in Redis), or sends a me
 at a time is on its way. Nothing here is the truth: all of it may be wiped at any moment.
 """
 
+import logging
 import time
 import uuid
 from collections.abc import Iterator
@@ -14,8 +15,12 @@ from functools import lru_cache
 import frappe
 import redis
 from frappe.utils.background_jobs import create_job_id, get_queue, get_queue_list
+from rq import Queue
+from rq.job import Job
 
-from dartwing_jobs.engine import wire
+from dartwing_jobs import clock
+from dartwing_jobs.engine import database, wire
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.rules import routes
 
 DRAIN = "dartwing_jobs.engine.drain.answer"
@@ -23,14 +28,16 @@ DRAIN = "dartwing_jobs.engine.drain.answer"
 RING_SECONDS = 5
 # a drain that lingers says so more often than this; while it does, a ring needs no message
 AWAKE_SECONDS = 1
-# no job is ended by RQ: the engine's own deadlines end them long before
-MESSAGE_SECONDS = 24 * 3600
+# what RQ reads as "as long as it takes": each job has a deadline of its own, however late that may be
+NO_LIMIT = -1
 # ringing never slows the caller
 TIMEOUT_SECONDS = 0.1
 # what falls due within this is waited for by a lingering drain; longer than any scheduler's tick
 HORIZON_SECONDS = 300
 # drains that fail within this belong to one row of failures; how long the next one is waited with at most
 FAILURES_SECONDS, MOST_AFTER_FAILURE_SECONDS = 120, 30
+# how long it is known when a site was swept last
+SWEPT_SECONDS = 3600
 # how far back in a queue to look for messages of our own
 LOOK_BACK = 200
 # two kinds of messages: work is there, or a drain that had to leave wants to go on waiting for what falls due
@@ -54,14 +61,14 @@ def ring_after_commit(job_queue: str) -> None:
 	rings = _rings_of_this_transaction()
 	if not rings:
 		db = frappe.local.db
-		db.after_commit.add(lambda: _ring_each(rings))
+		database.add_after_commit(rings.ring)
 		db.after_rollback.add(rings.clear)
 	rings.add(routes.rq_queue_of(job_queue))
 
 
 def ring_when_due_after_commit(job_queue: str, due: datetime) -> None:
 	"""For work that waits for a moment (UTC): if that comes soon, a worker is to wait for it."""
-	if (due - _utc_now()).total_seconds() < HORIZON_SECONDS:
+	if (due - clock.last_known_utc()).total_seconds() < HORIZON_SECONDS:
 		ring_after_commit(job_queue)
 
 
@@ -70,8 +77,8 @@ def ring(rq_queue: str) -> bool:
 	try:
 		if _needs_message(rq_queue):
 			_send(WORK, rq_queue)
-	except Exception:  # Redis may be down: the job is committed, and the next sweep rings again
-		frappe.logger("dartwing_jobs").warning("Could not ring for %s", rq_queue, exc_info=True)
+	except Exception as error:  # Redis may be down: the job is committed, and the next sweep rings again
+		reports.to_log(f"Could not ring for {rq_queue}", error, logging.WARNING)
 		return False
 	return True
 
@@ -86,17 +93,8 @@ def send_wake(rq_queue: str, served: list[str] | None = None) -> None:
 		waiting = messages_in(served or [])
 		last = next((name for name in reversed(served or []) if waiting[name]), rq_name(rq_queue))
 		_send(WAKE, last.removeprefix(f"{_bench()}:"))
-	except Exception:  # as above
-		frappe.logger("dartwing_jobs").warning("Could not come back to %s", rq_queue, exc_info=True)
-
-
-def _ring_each(rings: set[str]) -> None:
-	"""Rings for all queues of a transaction, until one cannot be rung for: its caller waits long enough."""
-	rq_queues = sorted(rings)
-	rings.clear()
-	for rq_queue in rq_queues:
-		if not ring(rq_queue):
-			return
+	except Exception as error:  # as above
+		reports.to_log(f"Could not come back to {rq_queue}", error, logging.WARNING)
 
 
 def answered(rq_queue: str) -> None:
@@ -138,8 +136,8 @@ def note_due(rq_queue: str, due: datetime | None, in_vain: float | None = None) 
 	with _forgiving():
 		if due:
 			moment = due.replace(tzinfo=timezone.utc).timestamp()
-			if in_vain is not None and moment < time.time() - in_vain:
-				moment = time.time() + RING_SECONDS
+			if in_vain is not None and moment < _timestamp() - in_vain:
+				moment = _timestamp() + RING_SECONDS
 			client().zadd(_due(), {_member(rq_queue): moment})
 		else:
 			client().zrem(_due(), _member(rq_queue))
@@ -149,7 +147,7 @@ def seconds_until_something_is_due() -> float | None:
 	"""Of any site of this bench; None when nothing is, as far as anybody has said."""
 	with _forgiving():
 		first = client().zrange(_due(), 0, 0, withscores=True)
-		return first[0][1] - time.time() if first else None
+		return first[0][1] - _timestamp() if first else None
 	return None
 
 
@@ -167,6 +165,20 @@ def seconds_after_failure(rq_queue: str) -> float:
 	return MOST_AFTER_FAILURE_SECONDS
 
 
+def note_sweep(seconds: float = 0) -> None:
+	"""This site was swept just now; or is not to be swept for so many seconds."""
+	with _forgiving():
+		client().set(_swept(), 1, px=int((SWEPT_SECONDS + seconds) * 1000))
+
+
+def seconds_since_sweep() -> float | None:
+	"""By the clock of Redis. None when nothing is known; less than 0 for one that can wait."""
+	with _forgiving():
+		left = client().pttl(_swept())
+		return SWEPT_SECONDS - left / 1000 if left >= 0 else None
+	return 0
+
+
 def leave_to_others(rq_queue: str) -> None:
 	"""For a site that went offline: it waits for nothing. One message is sent for all sites, and it may have
 	been this one's: then the site whose moment comes first is to wait."""
@@ -180,10 +192,21 @@ def leave_to_others(rq_queue: str) -> None:
 				send_wake(rq_queue)
 
 
+def leave_the_bench() -> None:
+	"""For a site that the app is taken from: no ring for it is left, and no message of ours."""
+	with _forgiving():
+		for rq_queue in get_queue_list():
+			client().delete(*_keys(rq_queue, "awake", "bell", "failed", WORK))
+			for message in _messages_of_this_app(get_queue(rq_queue)):
+				message.delete()
+		client().delete(_swept())
+		leave_to_others(get_queue_list()[0])
+
+
 def ring_for_others(own_rq_queue: str) -> None:
 	"""Rings for every other queue of any site of this bench whose moment has come, once."""
 	with _forgiving():
-		for member in client().zrangebyscore(_due(), "-inf", time.time()):
+		for member in client().zrangebyscore(_due(), "-inf", _timestamp()):
 			rq_queue = member.decode().rpartition("|")[2]
 			if member.decode() != _member(own_rq_queue) and client().zrem(_due(), member):
 				with _as_site(_site_of(member)):
@@ -230,7 +253,7 @@ def client() -> redis.Redis:
 @lru_cache
 def _client(url: str, username: str | None, password: str | None) -> redis.Redis:
 	limits = {"socket_timeout": TIMEOUT_SECONDS * 3, "socket_connect_timeout": TIMEOUT_SECONDS}
-	return redis.Redis.from_url(url, username=username, password=password, **limits)
+	return wire.make_impatient(redis.Redis.from_url(url, username=username, password=password, **limits))
 
 
 def _needs_message(rq_queue: str) -> bool:
@@ -245,19 +268,45 @@ def _send(kind: str, rq_queue: str) -> None:
 	# one wish to linger will do for all sites: whoever lingers rings for the others
 	if not any(map(_is_wake if kind == WAKE else is_own, waiting)):
 		job_id = f"{kind}-{uuid.uuid4().hex}"
-		frappe.enqueue(DRAIN, queue=rq_queue, rq_queue=rq_queue, timeout=MESSAGE_SECONDS, job_id=job_id)
+		frappe.enqueue(DRAIN, queue=rq_queue, rq_queue=rq_queue, timeout=NO_LIMIT, job_id=job_id)
+
+
+def _messages_of_this_app(queue: Queue) -> Iterator[Job]:
+	"""Those of this site that name a function of ours; also those by which Frappe's scheduler calls one."""
+	of_this_site = create_job_id("id").removesuffix("id")
+	for job_id in queue.job_ids:
+		message = queue.fetch_job(job_id) if job_id.startswith(of_this_site) else None
+		call = message.kwargs if message else {"method": None, "kwargs": {}}
+		if _is_of_this_app(call["method"]) or _is_of_this_app(call["kwargs"].get("job_type")):
+			yield message
+
+
+def _is_of_this_app(function: object) -> bool:
+	return str(function).startswith(__name__.partition(".")[0] + ".")
 
 
 def _is_wake(job_id: bytes) -> bool:
 	return WAKE in job_id.decode()
 
 
-def _rings_of_this_transaction() -> set[str]:
-	"""The RQ queues that are going to be rung for; kept with the connection, whose callbacks do it."""
+class Rings(set):
+	"""The RQ queues that are going to be rung for after a commit."""
+
+	def ring(self) -> None:
+		"""For each of them, until one cannot be rung for: the caller waits long enough."""
+		rq_queues = sorted(self)
+		self.clear()
+		for rq_queue in rq_queues:
+			if not ring(rq_queue):
+				return
+
+
+def _rings_of_this_transaction() -> Rings:
+	"""Kept with the connection, whose callbacks ring. New ones, if it has forgotten the callback."""
 	db = frappe.local.db
 	rings = getattr(db, "dartwing_rings", None)
-	if rings is None:
-		rings = db.dartwing_rings = set()
+	if rings is None or (rings and not database.waits_for_commit(rings.ring)):
+		rings = db.dartwing_rings = Rings()
 	return rings
 
 
@@ -276,12 +325,17 @@ def _as_site(site: str) -> Iterator[None]:
 def _forgiving() -> Iterator[None]:
 	try:
 		yield
-	except redis.RedisError:
-		frappe.logger("dartwing_jobs").warning("Redis does not answer", exc_info=True)
+	except redis.RedisError as error:
+		reports.to_log("Redis does not answer", error, logging.WARNING)
 
 
-def _utc_now() -> datetime:
-	return datetime.now(timezone.utc).replace(tzinfo=None)
+def _timestamp() -> float:
+	"""Seconds since 1970, by the clock that all workers share."""
+	return clock.microseconds() / 1_000_000
+
+
+def _swept() -> str:
+	return f"{PREFIX}:swept:{_bench()}:{frappe.local.site}"
 
 
 def _due() -> str:

@@ -1,7 +1,6 @@
 """Burying: where a job that will not be tried again rests, what is known of its end, and who is called."""
 
-import frappe
-
+from dartwing_jobs.engine import afterwards
 from dartwing_jobs.engine.rules.queues import DEAD_LETTERS
 
 # the type of the jobs that tell people about dead letters; nobody is told about those
@@ -36,10 +35,13 @@ def context(attempt, message: str, error_class: str | None) -> dict:
 def alert_after_commit(job) -> None:
 	"""Has people told about a dead letter, once it is one."""
 	if job.job_type != ALERT:
-		frappe.db.after_commit.add(lambda: _alert(job.organization, job.job_type, job.name))
+		afterwards.gather(_alert, (job.organization, job.job_type, job.name))
 
 
-def _alert(*told: str) -> None:
+def _alert(dead: list[tuple[str, str, str]]) -> None:
+	"""Once for each organization and type: one alert names all that wait for one."""
 	from dartwing_jobs.engine import alerts  # it submits jobs, and what submits jobs knows how they end
 
-	alerts.call(*told)
+	first = {(organization, job_type): name for organization, job_type, name in reversed(dead)}
+	for (organization, job_type), name in first.items():
+		alerts.call(organization, job_type, name)

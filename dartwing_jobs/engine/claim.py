@@ -7,6 +7,7 @@ from functools import lru_cache, partial
 
 import frappe
 
+from dartwing_jobs import clock
 from dartwing_jobs.engine import log, order, statements, states
 
 # every so often a low priority that waits gets a turn, so that none waits for ever: the lowest, then the
@@ -34,6 +35,9 @@ COLUMNS = (
 	"claim_key",
 	"attempt",
 	"retry_count",
+	"snooze_count",
+	"uncounted_runs",
+	"moves",
 	"max_retries",
 	"timeout_seconds",
 	"owner_user",
@@ -44,6 +48,10 @@ COLUMNS = (
 	"idempotency_key",
 	*log.FROM_THE_JOB,
 )
+
+
+# of its contract
+MOMENTS = ("created_utc", "scheduled_utc")
 
 
 class Turns:
@@ -168,18 +176,23 @@ def read_held(job_name: str, lease_token: str):
 
 
 def _read(which: str, values: tuple, given: statements.Given | None = None):
+	asked_at = time.monotonic()
 	packed = statements.value(f"({_select(frappe.db.db_type)} {which})", values, given)
 	if not packed:
 		return None
 	job = statements.unpack(packed)
+	job.held_since = asked_at  # if it gets a lease now, that ends no earlier than it would from here on
 	job.claimed_at = datetime.fromisoformat(job.claimed_at)
+	clock.set_by(job.claimed_at)
 	return job
 
 
 @lru_cache
 def _select(database: str) -> str:
 	parameters = "concat(input_parameters, '')" if database == "mariadb" else "input_parameters"
-	row = statements.packed(COLUMNS, input_parameters=parameters, claimed_at="utc_timestamp(6)")
+	claimed_at = statements.written("utc_timestamp(6)")
+	moments = {column: statements.written(f"`{column}`") for column in MOMENTS}
+	row = statements.packed(COLUMNS, input_parameters=parameters, claimed_at=claimed_at, **moments)
 	return f"select {row} from `tabBackground Job`"
 
 

@@ -16,6 +16,7 @@ from dartwing_jobs.document import checked
 from dartwing_jobs.engine import control, database, log, sanitize, statements, states, transitions
 from dartwing_jobs.engine.intake.frozen import shipped_fields
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 DISCARDED = "job.discarded"
 JOB = "`tabBackground Job`"
@@ -49,9 +50,9 @@ def replay(job: str, parameters: dict | str | None = None, reason: str | None = 
 	"""
 	dead, reason = _dead_letter(job), _storable(reason)
 	if not again:
-		_check_nothing_was_decided(dead)
+		control.check_nothing_was_decided(dead)
 	with transitions.both_or_neither():
-		_take(dead)
+		control.decide(dead)
 		if parameters is not None and not tenancy.may_submit_as(dead.owner_user, frappe.session.user):
 			return control.submit_again(dead, frappe.session.user, parameters, reason)
 		with tenancy.replaying_for(dead.owner_user):
@@ -62,12 +63,12 @@ def discard(job: str, reason: str) -> None:
 	"""Nothing is to be done about a dead letter: it is kept, but no longer listed."""
 	dead, reason = _dead_letter(job), _storable(reason)
 	if not reason:
-		frappe.throw(_("Say why job {0} is discarded.").format(job), InvalidJobError)
+		throw(_("Say why job {0} is discarded.").format(job), InvalidJobError)
 	if dead.discarded_at:
-		_refuse_discarded(dead)
+		control.refuse_discarded(dead)
 	now, user = clock.now(), frappe.session.user
 	with transitions.both_or_neither():
-		_take(dead, discarded_at=now, discarded_by=user, discard_reason=reason)
+		control.decide(dead, discarded_at=now, discarded_by=user, discard_reason=reason)
 		log.write(dead, DISCARDED, dead.status, dead.status, now=now, actor=user, message=reason)
 
 
@@ -128,10 +129,10 @@ def _conditions(filters: dict, must_say_which: bool = False) -> tuple[list[str],
 	"""SQL for the dead letters that this user may see and that the filters mean."""
 	given = {name: value for name, value in filters.items() if value not in (None, "")}
 	if unknown := sorted(set(given) - {*FILTERS, "names"}):
-		frappe.throw(_("Dead letters have no filter {0}.").format(", ".join(unknown)), InvalidJobError)
+		throw(_("Dead letters have no filter {0}.").format(", ".join(unknown)), InvalidJobError)
 	if must_say_which and not given:
 		known = ", ".join([*FILTERS, "names"])
-		frappe.throw(_("Say which dead letters, by at least one of {0}.").format(known), InvalidJobError)
+		throw(_("Say which dead letters, by at least one of {0}.").format(known), InvalidJobError)
 	names = given.pop("names", None)
 	conditions = [f"{JOB}.status = %s", *(FILTERS[name] for name in given)]
 	values = [states.DEAD_LETTER, *(_value(name, value) for name, value in given.items())]
@@ -139,7 +140,7 @@ def _conditions(filters: dict, must_say_which: bool = False) -> tuple[list[str],
 		conditions.append(f"{JOB}.name in ({', '.join(['%s'] * len(names)) or 'null'})")
 		values += names
 	if visible := tenancy.query_conditions(frappe.session.user, "Background Job"):
-		conditions.append(visible.replace("%", "%%"))
+		conditions.append(visible)
 	return conditions, values
 
 
@@ -149,38 +150,16 @@ def _value(name: str, value):
 	moment = clock.parse(value)
 	if moment is None:
 		message = _("{0} must be a date and time such as 2026-01-31 09:00:00, not {1}.")
-		frappe.throw(message.format(name, value), InvalidJobError)
+		throw(message.format(name, value), InvalidJobError)
 	return moment
 
 
 def _dead_letter(job_name: str):
 	job = control.job_to_act_on(job_name)
 	if job.status != states.DEAD_LETTER:
-		frappe.throw(_("Job {0} is {1}, not a dead letter.").format(job_name, job.status), InvalidJobError)
+		throw(_("Job {0} is {1}, not a dead letter.").format(job_name, job.status), InvalidJobError)
 	return job
 
 
 def _storable(reason: str | None) -> str | None:
 	return checked((reason or "").strip(), shipped_fields()["discard_reason"], "reason") or None
-
-
-def _check_nothing_was_decided(dead) -> None:
-	if dead.discarded_at:
-		_refuse_discarded(dead)
-	if successor := frappe.db.get_value("Background Job", {"retry_of": dead.name}, "name"):
-		message = _("Job {0} was replayed already, as {1}.")
-		frappe.throw(message.format(dead.name, successor), InvalidJobError)
-
-
-def _refuse_discarded(dead) -> None:
-	message = _("Job {0} was discarded by {1}: {2}")
-	told = (dead.name, dead.discarded_by, dead.discard_reason)
-	frappe.throw(message.format(*told), InvalidJobError)
-
-
-def _take(dead, **columns) -> None:
-	"""Of two who decide about the same dead letter at once, one is told to look again."""
-	columns |= {"modified": clock.now(), "modified_by": frappe.session.user}
-	if not statements.update("Background Job", dead.name, columns, {"modified": dead.modified}):
-		message = _("Somebody else has just decided about job {0}: look again.")
-		frappe.throw(message.format(dead.name), InvalidJobError)

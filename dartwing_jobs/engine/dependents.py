@@ -9,20 +9,44 @@ from itertools import groupby
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import bell, database, statements, states, successors, transitions
+from dartwing_jobs.engine import (
+	afterwards,
+	bell,
+	database,
+	statements,
+	states,
+	successors,
+	transitions,
+	troubles,
+)
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.promote import COLUMNS
+from dartwing_jobs.engine.rules import job_types
 
 RUN_ANYWAY = "Run Anyway"
-WAITING = "status = 'Pending' and run_at is null"
-# nobody comes back to these: they have ended, or a successor stands for them
-NO_LONGER_ACTIVE = "('Completed', 'Dead Letter', 'Canceled', 'Failed', 'Timed Out')"
-LEFT_BEHIND = f"""select child.depends_on from `tabBackground Job` child
-	join `tabBackground Job` parent on parent.name = child.depends_on
-	where child.status = 'Pending' and child.run_at is null and child.depends_on is not null
-	and parent.status in {NO_LONGER_ACTIVE} limit 100"""
+# for their parent: one that is due, or held, has none to wait for any more
+WAITING = "status = 'Pending' and run_at is null and held_by is null"
+# what becomes of a parent that is no longer there
+DELETED = "Deleted"
+# seeing to the children of a parent that has ended
+FOLLOW = "follow"
+# a sweep looks at so many children, and the next one at those behind them
+PAGE, PAGES = 1000, 5
+# children wait for no retry: in this index they stand in the order of their parents
+CHILDREN_BEHIND = """select depends_on, run_at, held_by from `tabBackground Job` force index (idx_next_retry)
+	where next_retry_at is null and status = 'Pending' and depends_on > %s
+	order by {order} limit {most}"""
+# PostgreSQL takes a column that is null for one of many values, MariaDB sorts when such a column is named
+ORDER_OF_PARENTS = {"mariadb": "depends_on", "postgres": "next_retry_at, status, depends_on"}
+UNFINISHED = (
+	"select name from `tabBackground Job` where name in ({}) and status in ('Pending', 'Queued', 'Running')"
+)
+# where the last sweep ended; without it the next one begins at the front
+LOOKED_AT = "dartwing_jobs_children_looked_at"
 BATCH = 200
+# the end of a job waits for no more than so many batches of those behind it
+ROUNDS_AT_ONCE = 50
 # how long the end of a parent may take, from its look at its children to its commit
 ENDING_SECONDS = 1
 # what a child is asked for: how a move goes on, its policy, its group
@@ -44,25 +68,61 @@ def parent_ended(parent, parent_status: str) -> None:
 	)
 
 
-def follow(parent: str) -> None:
-	"""For a child that may have been submitted while its parent was ending, each unseen by the other.
+def follow(parents: list[str]) -> None:
+	"""For children that may have been submitted while their parents were ending, each unseen by the other.
 
-	Whoever is just ending it has its row until the commit, a moment later: then it is seen to have ended. Who
-	takes longer is left to the next sweep.
+	The transaction that is just ending a parent has its row until the commit, a moment later: then it is seen
+	to have ended. After one that takes longer, the others are not waited for. The next sweep follows them.
 	"""
-	_wait_while_it_ends(parent)
-	follow_all([parent])
+	parents = list(dict.fromkeys(parents))
+	all(map(_wait_while_it_ends, parents))
+	follow_all(parents)
 
 
 def follow_all(parents: list[str]) -> None:
-	"""Sees to all who wait behind these jobs, however many and however deep, in short transactions."""
-	while parents:
+	"""Sees to those who wait behind these jobs, however deep, in so many short transactions at most.
+
+	The sweep finds those who are left: their parents have ended.
+	"""
+	for _round in range(ROUNDS_AT_ONCE):
+		if not parents:
+			break
 		parents = _follow_some(parents)
 
 
 def follow_left_behind() -> None:
 	"""Repairs what a crash left: between a child's commit and its look at the parent, or half-way down."""
-	follow_all(sorted({row.depends_on for row in statements.fetch(LEFT_BEHIND)}))
+	troubles.each(FOLLOW, left_behind(), lambda parent: follow_all([parent]))
+
+
+def left_behind() -> list[str]:
+	"""Parents that have ended or are gone, and whose children wait. Looks at some children each time."""
+	begin = after = frappe.cache.get_value(LOOKED_AT) or ""
+	found: set[str] = set()
+	for _page in range(PAGES):
+		parents, after = parents_behind(after)
+		found |= parents - _unfinished(parents)
+		if not after and not begin:
+			break
+		begin = begin if after else ""  # at the end: from the front on
+	if after != begin:
+		frappe.cache.set_value(LOOKED_AT, after)
+	return sorted(found)
+
+
+def parents_behind(after: str) -> tuple[set[str], str]:
+	"""A page of those that children wait for, and behind whom the next one begins; empty for the last."""
+	order = ORDER_OF_PARENTS[frappe.db.db_type]
+	children = statements.fetch(CHILDREN_BEHIND.format(order=order, most=PAGE), (after,))
+	waited_for = {child.depends_on for child in children if not (child.run_at or child.held_by)}
+	return waited_for, children[-1].depends_on if len(children) == PAGE else ""
+
+
+def _unfinished(parents: set[str]) -> set[str]:
+	if not parents:
+		return set()
+	names = sorted(parents)
+	return {row.name for row in statements.fetch(UNFINISHED.format(_places(names)), names)}
 
 
 def _follow_here(parent, parent_status: str) -> None:
@@ -71,18 +131,20 @@ def _follow_here(parent, parent_status: str) -> None:
 	parents = [*_see_to(children), *([parent.name] if len(children) == BATCH else ())]
 	parent.released = any(child.status == states.QUEUED for child in children)
 	if parents:
-		frappe.db.after_commit.add(lambda: follow_all(parents))
+		afterwards.gather(follow_all, *parents)
 
 
-def _wait_while_it_ends(parent: str) -> None:
-	earlier = database.waiting_for_commit()
+def _wait_while_it_ends(parent: str) -> bool:
+	"""Whether it was free in time."""
 	try:
 		database.lock_row("Background Job", parent, ENDING_SECONDS)
+		return True
 	except Exception as error:
 		if not database.is_conflict(error):
 			raise
+		return False
 	finally:
-		database.rollback_all_but(earlier)
+		database.rollback_all_but(database.waiting_for_commit())
 
 
 @database.own_transaction
@@ -102,15 +164,19 @@ def _follow_some(parents: list[str]) -> list[str]:
 
 
 def _how_they_ended(parents: list[str]) -> tuple[dict[str, str], list[str]]:
-	"""By name, those that have ended; and who stands for those that were tried again as new jobs."""
+	"""By name, those that have ended or are gone; and who stands for those that were tried again as new jobs.
+
+	A failed job without another that stands for it had a successor that was deleted: it has ended as it is.
+	"""
 	rows = statements.fetch(
-		f"""select name, status from `tabBackground Job`
-		where name in ({_places(parents)}) and status in {NO_LONGER_ACTIVE}""",
-		parents,
+		f"select name, status from `tabBackground Job` where name in ({_places(parents)})", parents
 	)
-	ended = {row.name: row.status for row in rows if row.status in states.TERMINAL}
-	handed_over = [_hand_over(row.name) for row in rows if row.name not in ended]
-	return ended, [successor for successor in handed_over if successor]
+	found = {row.name: row.status for row in rows}
+	handed_over = {name: _hand_over(name) for name in found if found[name] in states.REPLACEABLE}
+	successors_of_failed = {name: successor for name, successor in handed_over.items() if successor}
+	ended = {name: found.get(name, DELETED) for name in parents if name not in successors_of_failed}
+	is_over = {DELETED, *states.TERMINAL, *states.REPLACEABLE}
+	return {name: how for name, how in ended.items() if how in is_over}, list(successors_of_failed.values())
 
 
 def _hand_over(failed: str) -> str | None:
@@ -145,11 +211,11 @@ def _members_behind(children: list) -> list:
 
 
 def _read(which: str, values) -> list:
-	columns = f"{statements.packed(OF_CHILD)} as packed, scheduled_for, creation"
+	columns = f"{statements.packed(OF_CHILD)} as packed, scheduled_utc, creation"
 	rows = statements.fetch(f"select {columns} from `tabBackground Job` {which}", values)
 	# the database would sort even where there is nothing to sort
 	rows.sort(key=lambda row: row.creation)
-	return [frappe._dict(statements.unpack(row.packed), scheduled_for=row.scheduled_for) for row in rows]
+	return [frappe._dict(statements.unpack(row.packed), scheduled_utc=row.scheduled_utc) for row in rows]
 
 
 def _is_sequential(group: str) -> bool:
@@ -166,10 +232,17 @@ def _see_to(children: list) -> list[str]:
 	_make_due([child for child in children if not (_must_not_run(child) or _moves_up(child))])
 	canceled = _still_waiting([child for child in children if _must_not_run(child)])
 	if canceled:
-		messages = [f"{child.depends_on} ended as {child.parent_status}" for child in canceled]
+		messages = [_what_happened(child) for child in canceled]
 		told = {"messages": messages, "now": clock.now()}
 		transitions.apply_to_all(canceled, states.CANCELED, unique_key=None, **told)
 	return [child.name for child in canceled]
+
+
+def _what_happened(child) -> str:
+	is_gone = child.parent_status == DELETED
+	return (
+		f"{child.depends_on} was deleted" if is_gone else f"{child.depends_on} ended as {child.parent_status}"
+	)
 
 
 def _moves_up(child) -> bool:
@@ -186,7 +259,7 @@ def _moves_up(child) -> bool:
 		return False
 	before = rows[0].name
 	statements.update("Background Job", child.name, {"depends_on": before}, {"status": states.PENDING})
-	frappe.db.after_commit.add(lambda: follow(before))
+	afterwards.gather(follow, before)
 	return True
 
 
@@ -204,24 +277,31 @@ def _still_waiting(children: list) -> list:
 
 
 def _make_due(children: list) -> None:
-	if len(children) == 1 and not children[0].scheduled_for:
-		_put_in_line(children[0])
+	if len(children) == 1 and not children[0].scheduled_utc and _put_in_line(children[0]):
 		return
-	for scheduled_for, some in groupby(children, key=lambda child: child.scheduled_for):
+	for scheduled_utc, some in groupby(children, key=lambda child: child.scheduled_utc):
 		names = [child.name for child in some]
 		statements.execute(
 			f"update `tabBackground Job` set run_at = %s where name in ({_places(names)}) and {WAITING}",
-			[database.due_moment(scheduled_for), *names],
+			[scheduled_utc or database.utc_now(), *names],
 		)
 	for job_queue in {child.job_queue for child in children}:
 		bell.ring_after_commit(job_queue)
 
 
-def _put_in_line(child) -> None:
-	"""At once: in a long line of jobs each would otherwise wait for a worker to look around."""
+def _put_in_line(child) -> bool:
+	"""At once: in a long line of jobs each would otherwise wait for a worker to look around.
+
+	False for one whose type is disabled: the promoter holds it.
+	"""
+	is_disabled = []
+	statements.value_later(job_types.IS_DISABLED, (child.job_type,), is_disabled.append)
 	place = Places(child.job_queue).next(child.organization, child.priority)
+	if is_disabled[0]:
+		return False
 	transitions.apply(child, states.QUEUED, run_at=None, **place)
 	bell.ring_after_commit(child.job_queue)
+	return True
 
 
 def _places(values) -> str:

@@ -6,17 +6,20 @@ import sys
 import time
 
 import frappe
+from frappe import _
 
 from dartwing_jobs import settings
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import bell, claim, database, fresh, promote, sweep
+from dartwing_jobs.engine import bell, claim, database, fresh, promote, runs, sweep, troubles
+from dartwing_jobs.engine.board import STOP, WANTED, YIELD
 from dartwing_jobs.engine.claim import ALL_TURNS, Turns
 from dartwing_jobs.engine.facts import Facts
+from dartwing_jobs.engine.handling.surroundings import Surroundings
 from dartwing_jobs.engine.limits import brakes, holds
-from dartwing_jobs.engine.observing import tracing
+from dartwing_jobs.engine.observing import reports, tracing
 from dartwing_jobs.engine.rules import job_types, routes
 from dartwing_jobs.engine.schedules import ticks
-from dartwing_jobs.engine.watchdog import STOP, WANTED, YIELD, Watchdog
+from dartwing_jobs.engine.watchdog import Watchdog
 
 # how often a drain looks for what has fallen due, and whether its queues are still to be served
 LOOK_SECONDS = 0.5
@@ -24,14 +27,16 @@ LOOK_SECONDS = 0.5
 LISTEN_SECONDS = 0.05
 
 
+@reports.masked
 def answer(rq_queue: str) -> None:
 	"""What a ring sends: works until nothing is due, or its slice is over and it rings for the rest."""
 	bell.answered(rq_queue)
 	frappe.set_user("Administrator")
-	database.read_committed()
-	watchdog = Watchdog(rq_queue, settings.lease_seconds())
-	gc.freeze()  # Frappe's modules and metas stay: looking through them again and again is wasted time
+	watchdog = Watchdog(rq_queue)
 	try:
+		database.read_committed()
+		watchdog.begin(settings.lease_seconds())
+		gc.freeze()  # Frappe's modules and metas stay: looking through them again and again is wasted time
 		Drain(rq_queue, watchdog).run()
 	except BaseException:
 		watchdog.stay_behind()
@@ -62,9 +67,12 @@ class Drain:
 		self.started = self.looked_at = self.worked_at = time.monotonic()
 		self.slice_seconds = settings.slice_seconds()
 		self.is_used = False  # whether a job has run in this process
+		self.taken: str | None = None  # the job that was claimed last
 		self.started_jobs = 0
 		self.is_over = False  # whether this process may run no more
 		self.must_count = False  # whether the next in line is limited: see `start_next`
+		# as the first job finds them; a process that is not a worker's own is not replaced
+		self.surroundings = Surroundings() if rq_queue else None
 
 	def run(self) -> None:
 		while self.look():
@@ -81,10 +89,11 @@ class Drain:
 		if not settings.is_online():
 			return False
 		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []))
-		sweep.reap_expired()
-		ticks.fire_due(self.forget_what_it_read)
-		promote.promote_due(self.turns.job_queues)
-		holds.release_what_may_run(self.turns.job_queues, self.facts)
+		duties = troubles.Duties()
+		duties.do(sweep.reap_expired)
+		duties.do(ticks.fire_due, self.forget_what_it_read)
+		duties.do(holds.release_what_may_run, self.turns.job_queues, self.facts)
+		duties.do(promote.promote_due, self.turns.job_queues)  # some of what was released falls due
 		self.looked_at = time.monotonic()
 		return True
 
@@ -119,8 +128,22 @@ class Drain:
 			bell.ring(self.rq_queue)
 
 	def start_alone(self) -> "attempts.Attempt | None":
-		"""Claims and starts the next job in a transaction of its own."""
-		return database.own_transaction(lambda: self.start_next(is_alone=True))()
+		"""Claims and starts the next job in a transaction of its own; sets aside what cannot be started."""
+		while True:
+			self.taken = None
+			try:
+				return attempts.start_apart(lambda: self.start_next(is_alone=True))
+			except Exception as error:
+				if self.taken is None or database.is_conflict(error) or database.is_lost_connection(error):
+					raise
+				self.set_aside(self.taken, error)
+
+	def set_aside(self, job_name: str, error: Exception) -> None:
+		"""Every drain of the queue would fail at the same job, and none would reach the next."""
+		until = troubles.note("start", job_name, error)
+		promote.postpone(
+			job_name, until, _("The engine could not start it: {0}").format(runs.message_of(error))
+		)
 
 	def start_next(self, is_alone: bool = False) -> "attempts.Attempt | None":
 		"""Claims and starts the next job, in the caller's transaction; None when none is left for it.
@@ -129,9 +152,12 @@ class Drain:
 		transaction with a handler's work in it: such jobs are started alone.
 		"""
 		self.must_count = False
+		if self.surroundings and not self.surroundings.is_connected():
+			self.is_over = True  # a new process makes a session that is known
 		if self.must_leave() or (self.watchdog and self.must_look()):
 			return None
 		while job := self.turns.take_next():
+			self.taken = job.name
 			if holds.hold_if_paused(job, self.facts):
 				continue
 			limits = brakes.limits_on(job, self.facts)
@@ -150,7 +176,7 @@ class Drain:
 		self.is_used = True
 		self.started_jobs += 1
 		attempt = attempts.start(job, self.lease_seconds, self.facts, self.watchdog)
-		attempt.limits = limits
+		attempt.limits, attempt.surroundings = limits, self.surroundings
 		return attempt
 
 	def make_room(self, ended: "attempts.Attempt") -> bool:
@@ -169,7 +195,7 @@ class Drain:
 		if self.is_over or self.watchdog is None:
 			return self.is_over
 		is_over_time = time.monotonic() - self.started > self.slice_seconds
-		return is_over_time or self.watchdog.says(STOP | YIELD) or not self.watchdog.is_alive()
+		return is_over_time or self.watchdog.says(STOP | YIELD)
 
 	def wait_for_more(self) -> bool:
 		"""Lingers: the next submit finds a warm worker. True when there may be something to do."""

@@ -1,8 +1,13 @@
 """A clean Frappe for each job in a process that runs many: nothing of the one before is left."""
 
 import pickle
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import frappe
+
+from dartwing_jobs.engine import database
+from dartwing_jobs.errors import FrappeEnded
 
 # what belongs to the worker's message around all the jobs, and is kept
 KEPT = ("db", "job")
@@ -23,6 +28,34 @@ def become(user: str) -> None:
 			setattr(local, name, value)
 	_clean[site].restore()
 	frappe.set_user(user)
+
+
+@contextmanager
+def kept() -> Iterator[None]:
+	"""Inside, a handler may end Frappe or turn to another site: the engine still has its own afterwards."""
+	local = frappe.local
+	site, sites_path, job = local.site, local.sites_path, getattr(local, "job", None)
+	try:
+		yield
+	finally:
+		found = getattr(local, "site", None)
+		is_ended = found != site or not getattr(local, "db", None)
+		if is_ended:
+			_begin_again(site, sites_path, job)
+	if is_ended:
+		did = f"turned to the site {found}" if found and found != site else "called frappe.destroy"
+		raise FrappeEnded(f"The handler has {did}: what it wrote is lost. Leave Frappe to the worker.")
+
+
+def _begin_again(site: str, sites_path: str, job) -> None:
+	"""On a new connection: what was written on the old one is thrown away."""
+	if getattr(frappe.local, "db", None):
+		frappe.local.db.close()
+	frappe.init(site, sites_path=sites_path, force=True)
+	if job is not None:
+		frappe.local.job = job
+	frappe.connect()
+	database.read_committed()
 
 
 class CleanState:

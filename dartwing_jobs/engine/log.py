@@ -74,6 +74,7 @@ def row(
 		details=_as_json(_told_by(changes if from_status else job) | (details or {})),
 		error_class=error_class,
 		duration_seconds=duration_seconds or 0.0,
+		move_number=changes.get("moves", job.get("moves")) if from_status else 0,
 		uncounted=1 if event in counters.COUNTED else 0,
 	)
 	for field in FROM_THE_JOB:

@@ -8,11 +8,15 @@ from frappe import _
 from dartwing_jobs import clock, tenancy
 from dartwing_jobs.engine import naming, statements, states
 from dartwing_jobs.engine.observing import gauges
+from dartwing_jobs.engine.rules import job_types
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 WINDOW_HOURS = 24
 MOST_HOURS = 24 * 31
 PERCENTILE = 0.95
+# history has no end: no status is counted further, and no more than the newest runs are read
+MOST_COUNTED, MOST_RUNS = 10_000, 50_000
 # names of runs begin with the microsecond in which they started: the window is a piece of the primary key
 STARTED = "name >= %s and status <> 'Running'"
 # durations that differ by less than a twentieth are one group: a percentile costs one look at each run
@@ -25,16 +29,19 @@ def get_job_metrics(
 ) -> dict:
 	"""The figures that a user may see: of one organization, or of all that are open to them."""
 	if not 0 < hours <= MOST_HOURS:
-		frappe.throw(_("Hours must be between 0 and {0}.").format(MOST_HOURS), InvalidJobError)
+		throw(_("Hours must be between 0 and {0}.").format(MOST_HOURS), InvalidJobError)
 	organizations = organizations_shown_to(user or frappe.session.user, organization)
-	runs = _runs(organizations, hours)
+	first = naming.first_row_name_of_the_last(hours * 3600)
+	runs = _runs(organizations, first)
 	return {
 		"as_of": clock.now(),
 		"hours": hours,
 		"statuses": _by_status(organizations),
+		"counted_up_to": MOST_COUNTED,
 		"queues": _queues(organizations, clock.now()),
 		"types": _by(runs, "job_type"),
 		"organizations": _by(runs, "organization"),
+		"runs_are_partial": _has_more_runs(first),
 		"workers_alive": gauges.workers_alive(),
 		"seconds_since_sweep": gauges.seconds_since_sweep(),
 	}
@@ -47,16 +54,30 @@ def organizations_shown_to(user: str, organization: str | None) -> list[str] | N
 	permitted = tenancy.permitted_organizations(user, "Background Job")
 	is_admin = tenancy.ADMIN_ROLE in frappe.get_roles(user)
 	if not is_admin or (organization and organization not in permitted):
-		frappe.throw(_("You may not see these figures."), frappe.PermissionError)
+		throw(_("You may not see these figures."), frappe.PermissionError)
 	return [organization] if organization else permitted
 
 
 def _by_status(organizations: list[str] | None) -> dict[str, int]:
-	whose, values = gauges.of_organizations(organizations)
-	found = statements.fetch(
-		f"select status, count(*) as jobs from `tabBackground Job` where 1 = 1{whose} group by status", values
-	)
-	return dict.fromkeys(states.ALL, 0) | {row.status: row.jobs for row in found}
+	"""Counted by organization or, for the whole site, by type: there is an index for each."""
+	column, whose = "organization", organizations
+	if organizations is None:
+		column, whose = "job_type", job_types.with_jobs()
+	counts = dict.fromkeys(states.ALL, 0)
+	for name in whose:
+		for status, more in _count(column, name, counts).items():
+			counts[status] += more
+	return counts
+
+
+def _count(column: str, name: str, counted: dict[str, int]) -> dict[str, int]:
+	"""How many more are in each status, up to what is to be counted."""
+	some = f"select 1 from `tabBackground Job` where {column} = %s and status = %s limit %s"
+	places = range(len(counted))
+	columns = ", ".join(f"(select count(*) from ({some}) some{place}) as jobs{place}" for place in places)
+	values = [value for status in counted for value in (name, status, MOST_COUNTED - counted[status])]
+	(row,) = statements.fetch(f"select {columns}", values)
+	return dict(zip(counted, row.values(), strict=True))
 
 
 def _queues(organizations: list[str] | None, now: datetime) -> list[dict]:
@@ -78,16 +99,23 @@ def _queues(organizations: list[str] | None, now: datetime) -> list[dict]:
 	]
 
 
-def _runs(organizations: list[str] | None, hours: float) -> list:
+def _runs(organizations: list[str] | None, first: str) -> list:
 	"""Attempts that have ended, in groups of one type, one organization and about the same duration."""
 	whose, values = gauges.of_organizations(organizations)
 	return statements.fetch(
 		f"""select job_type, organization, {GROUPED_DURATION} as about, count(*) as runs,
 		{ENDED_BADLY} as failed, sum(duration_seconds) as seconds, max(duration_seconds) as longest,
 		sum(cost_cents) as cost_cents
-		from `tabJob Run` where {STARTED}{whose} group by job_type, organization, about""",
-		[naming.first_row_name_of_the_last(hours * 3600), *values],
+		from (select job_type, organization, duration_seconds, error_type, cost_cents from `tabJob Run`
+			where {STARTED} order by name desc limit {MOST_RUNS}) newest
+		where 1 = 1{whose} group by job_type, organization, about""",
+		[first, *values],
 	)
+
+
+def _has_more_runs(first: str) -> bool:
+	newest = f"select 1 from `tabJob Run` where {STARTED} limit {MOST_RUNS + 1}"
+	return statements.value(f"(select count(*) from ({newest}) newest)", (first,)) > MOST_RUNS
 
 
 def _by(runs: list, field: str) -> list[dict]:

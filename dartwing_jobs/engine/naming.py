@@ -4,19 +4,14 @@ One sequence serves all years: the turn of the year changes the prefix and nothi
 """
 
 import random
-import time
 from collections.abc import Callable
 from datetime import datetime, timezone
 from functools import lru_cache
 
 import frappe
-from frappe.database.sequence import create_sequence
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import statements
-
-DOCTYPE = "Background Job"
-SLUG = "_name_seq"
+from dartwing_jobs.engine import job_numbers, statements
 
 
 def next_job_name() -> str:
@@ -33,9 +28,10 @@ def next_job_names(count: int) -> list[str]:
 def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 	"""Many names in one statement; `then` gets them, perhaps later (see `statements.in_one_go`)."""
 	prefix, is_mariadb = _prefix(), frappe.db.db_type == "mariadb"
+	job_numbers.look()
 	series = f"seq_1_to_{int(count)}" if is_mariadb else f"generate_series(1, {int(count)})"
 	statements.fetch_later(
-		f"select {_next_number(frappe.db.db_type)} as number from {series}",
+		f"select {job_numbers.next_number(frappe.db.db_type)} as number from {series}",
 		(),
 		lambda rows: then([f"{prefix}{row.number:05d}" for row in rows]),
 	)
@@ -43,46 +39,33 @@ def draw_job_names(count: int, then: Callable[[list[str]], object]) -> None:
 
 def promise_job_name(then: Callable[[str], None]) -> statements.Promise | None:
 	"""One name, which may be written before it is known (`statements.promise`); `then` gets it."""
+	job_numbers.look()
 	return statements.promise("name", _next_name(_prefix(), frappe.local.db.db_type), (), then)
 
 
 @lru_cache
 def _next_name(prefix: str, database: str) -> str:
-	number = _next_number(database)
+	number = job_numbers.next_number(database)
 	if database == "mariadb":
 		# a table of its own, to name the number, would cost as much as an insert
 		return f"concat('{prefix}', substr('0000', length({number})), {number.replace('next', 'last', 1)})"
-	return f"(select '{prefix}' || to_char({number}, 'FM99999900000'))"
+	return f"(select '{prefix}' || to_char({number}, 'FM99999999999999900000'))"
 
 
 def _prefix() -> str:
 	return f"JOB-{clock.now().year}-"
 
 
-def _next_number(database: str) -> str:
-	sequence = frappe.scrub(DOCTYPE + SLUG)
-	return f"nextval(`{sequence}`)" if database == "mariadb" else f"nextval('{sequence}')"
-
-
 def next_row_name() -> str:
 	"""For rows that nobody names: in the order of time, so that each lands beside the last one."""
-	return f"{time.time_ns() // 1000:014x}{random.getrandbits(32):08x}"
+	return f"{clock.microseconds():014x}{random.getrandbits(32):08x}"
 
 
 def first_row_name_of_the_last(seconds: float) -> str:
 	"""Rows that were named within the last seconds have greater names than this."""
-	return f"{time.time_ns() // 1000 - int(seconds * 1_000_000):014x}"
+	return f"{clock.microseconds() - int(seconds * 1_000_000):014x}"
 
 
 def moment_of_row(name: str) -> datetime:
 	"""When a row was named, in UTC."""
 	return datetime.fromtimestamp(int(name[:14], 16) / 1_000_000, timezone.utc).replace(tzinfo=None)
-
-
-def create_job_sequence() -> None:
-	"""At install and migrate, never while a job is submitted: it commits on MariaDB."""
-	create_sequence(DOCTYPE, slug=SLUG, check_not_exists=True)
-
-
-def drop_job_sequence() -> None:
-	frappe.db.sql_ddl(f"drop sequence if exists {frappe.scrub(DOCTYPE + SLUG)}")

@@ -7,8 +7,10 @@ from dartwing_jobs import settings
 from dartwing_jobs.engine import bell
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.limits import brakes, holds
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 ENGINE, QUEUE, JOB_TYPE, ORGANIZATION = "engine", "queue", "job_type", "organization"
 DOCTYPES = {QUEUE: "Job Queue", JOB_TYPE: "Job Type", ORGANIZATION: "Job Organization Policy"}
@@ -31,7 +33,8 @@ def ring_after_commit() -> None:
 
 def ring_if_it_held(before) -> None:
 	"""Rings when what was changed may have held somebody, as it was before."""
-	if before and (before.paused or before.max_running or before.get("rate_limit")):
+	is_disabled = before and before.get("is_enabled") == 0
+	if before and (is_disabled or before.paused or before.max_running or before.get("rate_limit")):
 		ring_after_commit()
 
 
@@ -41,10 +44,12 @@ def mark_after_commit(what: str, name: str) -> None:
 	frappe.enqueue("dartwing_jobs.engine.pauses.mark_held", **arguments)
 
 
+@reports.masked
 def mark_held(what: str, name_of_it: str) -> None:
 	"""Takes what waits out of its line, a batch at a time: workers would do so only when they get there."""
 	facts = Facts()
-	pause = brakes.behind(f"paused {'type' if what == JOB_TYPE else what}|{name_of_it}", facts)
+	pause_of = brakes.pause_of_type if what == JOB_TYPE else brakes.pause_of_organization
+	pause = pause_of(name_of_it, facts)
 	for queue in [queue for queues in routes.by_rq_queue().values() for queue in queues]:
 		place = holds.HEAD_OF_LINE
 		while pause and place is not None:
@@ -80,7 +85,7 @@ def _row(what: str, name: str | None):
 	doctype = DOCTYPES.get(what)
 	if not doctype or not name:
 		known = ", ".join([ENGINE, *DOCTYPES])
-		frappe.throw(_("Say what to pause: one of {0}, and its name.").format(known), InvalidJobError)
+		throw(_("Say what to pause: one of {0}, and its name.").format(known), InvalidJobError)
 	if what != ORGANIZATION:
 		return frappe.get_doc(doctype, name)
 	# an organization may have another name than when its policy was made

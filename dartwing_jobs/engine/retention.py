@@ -10,26 +10,34 @@ from itertools import islice
 import frappe
 
 from dartwing_jobs import clock, settings
-from dartwing_jobs.engine import database, statements, states
+from dartwing_jobs.engine import database, statements, states, troubles
 from dartwing_jobs.engine.handling import outputs
-from dartwing_jobs.engine.observing import counters
+from dartwing_jobs.engine.intake import keys
+from dartwing_jobs.engine.observing import counters, reports
+from dartwing_jobs.engine.rules import job_types
 
 JOB = "Background Job"
 RUN = "Job Run"
-KEY = "Job Idempotency Key"
+GROUP = "Job Group"
 BATCH = 200
+# a job stays as long as its files cannot be deleted
+DELETE_FILES = "delete files"
 # an hour's share: what is more waits for the next hour
 MOST_BATCHES = 500
 ENDINGS = sorted(states.TERMINAL | states.REPLACEABLE)
 FIRE = "Job Schedule Fire"
-BELONGINGS = ("Job Execution Log", "Job Step", KEY, FIRE)
+BELONGINGS = ("Job Execution Log", "Job Step", FIRE)
+# a key that would have expired before its job has ended is looked at again after so long
+KEY_STAYS = timedelta(days=1)
 
 
+@reports.masked
 def clean_up(most_batches: int = MOST_BATCHES) -> dict:
-	"""Every hour, from the scheduler; returns how many jobs, keys and fires were deleted."""
+	"""Every hour, from the scheduler; returns how many jobs, groups, keys and fires were deleted."""
 	database.read_committed()  # deleting under a stricter level would lock the gaps that workers write into
 	return {
 		"jobs": delete_expired_jobs(clock.now(), most_batches),
+		"groups": delete_empty_groups(clock.now(), most_batches),
 		"keys": delete_expired_keys(database.utc_now(), most_batches),
 		"fires": delete_old_fires(clock.now(), most_batches),
 	}
@@ -39,9 +47,21 @@ def delete_expired_jobs(now: datetime, most_batches: int = MOST_BATCHES) -> int:
 	return sum(islice(_batches(now), most_batches))
 
 
+def delete_empty_groups(now: datetime, most_batches: int = MOST_BATCHES) -> int:
+	"""Groups that were never filled, or lost their jobs in other ways; the others go with their last job."""
+	before = now - timedelta(days=settings.retention_days())
+	return _until_none_is_left(lambda: _delete_groups(before), most_batches)
+
+
 def delete_expired_keys(now: datetime, most_batches: int = MOST_BATCHES) -> int:
-	"""Idempotency keys whose own time is over, whatever their job does."""
-	return _until_none_is_left(lambda: _delete_keys(now), most_batches)
+	"""Keys and windows whose own time is over; not the key of a job that has not ended."""
+	deleted = 0
+	for _batch in range(most_batches):
+		seen, gone = _delete_keys(now)
+		deleted += gone
+		if seen < BATCH:
+			break
+	return deleted
 
 
 def delete_old_fires(now: datetime, most_batches: int = MOST_BATCHES) -> int:
@@ -80,7 +100,7 @@ def expired(job_type: str, status: str, before: datetime, after: tuple[datetime,
 
 def _batches(now: datetime) -> Iterator[int]:
 	"""Deletes batch after batch as it is asked for them; yields how many jobs went with each."""
-	for job_type in _types_with_jobs():
+	for job_type in job_types.with_jobs():
 		before = now - timedelta(days=_days(job_type))
 		for status in _statuses_with_old_jobs(job_type, before):
 			yield from _batches_of(job_type, status, before)
@@ -89,7 +109,9 @@ def _batches(now: datetime) -> Iterator[int]:
 def _batches_of(job_type: str, status: str, before: datetime) -> Iterator[int]:
 	after = None
 	while True:
-		seen, deleted = _delete_batch(job_type, status, before, after)
+		seen, deleted, failed = _delete_batch(job_type, status, before, after)
+		for name, error in failed.items():
+			troubles.note(DELETE_FILES, name, error)
 		if seen:
 			yield deleted
 		if len(seen) < BATCH:
@@ -99,24 +121,27 @@ def _batches_of(job_type: str, status: str, before: datetime) -> Iterator[int]:
 
 
 @database.own_transaction
-def _delete_batch(job_type: str, status: str, before: datetime, after) -> tuple[list, int]:
+def _delete_batch(job_type: str, status: str, before: datetime, after) -> tuple[list, int, dict]:
+	"""The jobs that were looked at, how many of them went, and whose files could not be deleted."""
 	seen = expired(job_type, status, before, after).run(as_dict=True)
-	names = {job.name for job in seen}
+	names = {job.name for job in seen} - troubles.set_aside(DELETE_FILES)
 	names -= _needed_by_unfinished(names)
 	if status in states.REPLACEABLE:
 		names &= _replaced(names)
-	names -= _after_failures(names)
+	names = _without_followers(names)
+	failed = outputs.delete_of(sorted(names)) if names else {}
+	names = _without_followers(names - failed.keys())
 	if names:
 		_delete(sorted(names))
 		_delete_empty_groups({job.job_group for job in seen if job.name in names and job.job_group})
-	return seen, len(names)
+	return seen, len(names), failed
 
 
 def _delete(names: list[str]) -> None:
 	counters.add(counters.take(names))
-	outputs.delete_of(names)
 	for doctype in BELONGINGS if settings.keeps_runs() else (*BELONGINGS, RUN):
 		frappe.db.delete(doctype, {"background_job": ["in", names]})
+	keys.forget_all_but_answers(names)
 	frappe.db.delete(JOB, {"name": ["in", names]})
 
 
@@ -127,7 +152,7 @@ def _delete_empty_groups(groups: set[str]) -> None:
 			frappe.qb.from_(job).select(job.job_group).distinct().where(job.job_group.isin(sorted(groups)))
 		)
 		if empty := groups - set(query.run(pluck=True)):
-			frappe.db.delete("Job Group", {"name": ["in", sorted(empty)]})
+			frappe.db.delete(GROUP, {"name": ["in", sorted(empty)]})
 
 
 def _needed_by_unfinished(names: set[str]) -> set[str]:
@@ -135,6 +160,13 @@ def _needed_by_unfinished(names: set[str]) -> set[str]:
 	return _referred_to(names, "depends_on", states.ACTIVE) | _referred_to(
 		names, "retry_of", states.ACTIVE - states.REPLACEABLE
 	)
+
+
+def _without_followers(names: set[str]) -> set[str]:
+	"""Those of these jobs that can go: who follows one that stays, stays too."""
+	while following := _after_failures(names):
+		names = names - following
+	return names
 
 
 def _after_failures(names: set[str]) -> set[str]:
@@ -173,24 +205,48 @@ def _statuses_with_old_jobs(job_type: str, before: datetime) -> list[str]:
 	]
 
 
-def _types_with_jobs() -> Iterator[str]:
-	"""Each type that jobs have, even one that is gone: a step through the index per type, not per job."""
-	job = frappe.qb.DocType(JOB)
-	first = frappe.qb.from_(job).select(job.job_type).orderby(job.job_type).limit(1)
-	found = first.run(pluck=True)
-	while found:
-		yield found[0]
-		found = first.where(job.job_type > found[0]).run(pluck=True)
-
-
 def _days(job_type: str) -> int:
 	return frappe.db.get_value("Job Type", job_type, "retention_days") or settings.retention_days()
 
 
 @database.own_transaction
-def _delete_keys(now: datetime) -> int:
-	key = frappe.qb.DocType(KEY)
-	return _delete_first(KEY, key.expires_at < now, key.expires_at)
+def _delete_groups(before: datetime) -> int:
+	found = statements.fetch(
+		f"""select name from `tab{GROUP}` old_group where modified < %s and not exists (
+		select 1 from `tab{JOB}` job where job.job_group = old_group.name)
+		order by modified limit {BATCH} for update skip locked""",
+		(before,),
+	)
+	if found:
+		frappe.db.delete(GROUP, {"name": ["in", [row.name for row in found]]})
+	return len(found)
+
+
+@database.own_transaction
+def _delete_keys(now: datetime) -> tuple[int, int]:
+	"""A batch of those that no transaction holds; returns how many it looked at, and how many are gone."""
+	key = frappe.qb.DocType(keys.DOCTYPE)
+	query = frappe.qb.from_(key).select(key.name, key.kind, key.background_job).where(key.expires_at < now)
+	seen = query.orderby(key.expires_at).limit(BATCH).for_update(skip_locked=True).run(as_dict=True)
+	needed = _unfinished({row.background_job for row in seen if row.kind == keys.IDEMPOTENCY_KEY})
+	stay = [row.name for row in seen if row.kind == keys.IDEMPOTENCY_KEY and row.background_job in needed]
+	if stay:
+		frappe.db.set_value(
+			keys.DOCTYPE, {"name": ["in", stay]}, "expires_at", now + KEY_STAYS, update_modified=False
+		)
+	if over := [row.name for row in seen if row.name not in stay]:
+		frappe.db.delete(keys.DOCTYPE, {"name": ["in", over]})
+	return len(seen), len(over)
+
+
+def _unfinished(names: set[str | None]) -> set[str]:
+	"""Those of these jobs that have not ended yet."""
+	wanted = sorted(name for name in names if name)
+	if not wanted:
+		return set()
+	job = frappe.qb.DocType(JOB)
+	query = frappe.qb.from_(job).select(job.name).where(job.name.isin(wanted))
+	return set(query.where(job.status.isin(sorted(states.ACTIVE))).run(pluck=True))
 
 
 @database.own_transaction

@@ -33,6 +33,8 @@ COLUMNS = (
 )
 TRACEBACK_LENGTH = 20_000
 MESSAGE_LENGTH = 2_000
+# parameters up to this length are copied to each run, whether it counts or not
+REPEATED_LENGTH = 2_000
 
 
 def begin(job, now: datetime, worker: str) -> str:
@@ -47,19 +49,33 @@ def begin(job, now: datetime, worker: str) -> str:
 		worker=worker,
 		job_type=job.job_type,
 		job_template=job.job_template,
-		params_snapshot=statements.as_json(job.input_parameters),
+		params_snapshot=_snapshot(job),
 	)
 	statements.insert("Job Run", [row])
 	return row["name"]
 
 
-def end(name: str, status: str, started: datetime, now: datetime, **columns) -> None:
-	columns |= {
-		"status": status,
-		"finished_at": now,
-		"modified": now,
-		"duration_seconds": duration(started, now),
-	}
+def _snapshot(job) -> str | None:
+	"""What the attempt is given. Large parameters of a job that snoozes are copied once for each attempt."""
+	given = statements.as_json(job.input_parameters)
+	is_repeated = job.uncounted_runs and given and len(given) > REPEATED_LENGTH
+	return None if is_repeated else given
+
+
+def given_to(run) -> str | None:
+	"""What a run was given: its own copy, or that of the run which was the first to try this attempt."""
+	if run.params_snapshot is not None:
+		return run.params_snapshot
+	found = statements.fetch(
+		"""select params_snapshot from `tabJob Run` where background_job = %s and attempt = %s
+		and params_snapshot is not null order by name desc limit 1""",
+		(run.background_job, run.attempt),
+	)
+	return found[0].params_snapshot if found else None
+
+
+def end(name: str, status: str, seconds: float, now: datetime, **columns) -> None:
+	columns |= {"status": status, "finished_at": now, "modified": now, "duration_seconds": seconds}
 	statements.update_later("Job Run", name, columns)
 
 
@@ -91,17 +107,6 @@ def whose(job_name: str):
 	return rows[0] if rows else None
 
 
-def last_output(job_name: str):
-	"""What came out of a job's last attempt."""
-	rows = statements.fetch(
-		"""select output from `tabJob Run` where background_job = %s
-		order by started_at desc, name desc limit 1""",
-		(job_name,),
-	)
-	stored = statements.as_json(rows[0].output) if rows else None
-	return json.loads(stored) if stored else None
-
-
 def error_columns(error: BaseException, error_type: str, traceback: str) -> dict:
 	error_class = class_of(error)
 	told = {"type": error_type, "class": error_class, "message": message_of(error)}
@@ -110,19 +115,22 @@ def error_columns(error: BaseException, error_type: str, traceback: str) -> dict
 		"error_class": error_class,
 		"error_message": told["message"],
 		"error": json.dumps(told),
-		"traceback": sanitize.text(traceback)[-TRACEBACK_LENGTH:],
+		"traceback": sanitize.end(traceback, TRACEBACK_LENGTH),
 	}
 
 
-def duration(started: datetime, now: datetime) -> float:
-	"""The attempt's, in seconds; the clocks of two machines may differ a little."""
-	return max(0.0, (now - started).total_seconds())
-
-
 def class_of(error: BaseException) -> str:
-	return f"{type(error).__module__}.{type(error).__qualname__}"[:140]
+	return sanitize.storable(f"{type(error).__module__}.{type(error).__qualname__}"[:140])
 
 
 def message_of(error: BaseException) -> str:
 	"""What went wrong, for people: without secrets, and never empty."""
-	return sanitize.text(str(error) or type(error).__name__)[:MESSAGE_LENGTH]
+	return sanitize.beginning(_text_of(error) or type(error).__name__, MESSAGE_LENGTH)
+
+
+def _text_of(error: BaseException) -> str:
+	"""An error's text is made by its own class, which may fail at it in any way."""
+	try:
+		return str(error)
+	except BaseException:
+		return f"{type(error).__name__} (its text cannot be read)"

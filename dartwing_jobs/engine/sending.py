@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import frappe
 
-from dartwing_jobs.engine import answers, sessions
+from dartwing_jobs.engine import answers, board, sessions
+from dartwing_jobs.engine.handling import session_state
 
 Values = tuple | list
 # what is wanted of a statement: that it is done, how many rows it touched, that it touched just one
@@ -68,6 +69,7 @@ class Stop(NamedTuple):
 
 
 def send(statements: list[Waiting]) -> Stop | None:
+	board.moved()
 	db = frappe.local.db
 	db.transaction_writes += sum([one.kind in WRITING for one in statements])
 	if len(statements) > 1 and db.db_type == "mariadb":
@@ -89,7 +91,7 @@ def cursor():
 	db = frappe.local.db
 	if not db._conn:
 		db.connect()
-	return db._cursor
+	return session_state.own_cursor(db)
 
 
 def _send_in_turn(statements: list[Waiting]) -> Stop | None:

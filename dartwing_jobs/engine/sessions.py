@@ -37,7 +37,7 @@ class Literals(dict):
 
 	def __missing__(self, value: object) -> str:
 		if type(value) is str:
-			literal = f"'{value if _is_plain(value) else self.connection.escape_string(value)}'"
+			literal = f"'{value if _is_plain(value) else _as_text(self.connection.escape_string(value))}'"
 		elif type(value) is datetime:
 			literal = f"'{value}'"
 		elif type(value) is Promise:
@@ -45,7 +45,7 @@ class Literals(dict):
 		elif type(value) is int:
 			literal = str(value)
 		else:  # not to be found by an equal whole number: 3.0 is no limit
-			return self.connection.literal(value)
+			return _as_text(self.connection.literal(value))
 		# what a backslash means, a session may be told anew
 		if len(literal) <= LONGEST_LITERAL and "\\" not in literal:
 			self[value] = literal
@@ -55,6 +55,11 @@ class Literals(dict):
 def _is_plain(text: str) -> bool:
 	"""Letters, digits and hyphens, as in names, keys and tokens: nothing in it could mean anything else."""
 	return text.isascii() and text.replace("-", "").isalnum()
+
+
+def _as_text(written: str | bytes) -> str:
+	"""SQL as drivers write it: PyMySQL as text, mysqlclient as the bytes that it sends."""
+	return written if type(written) is str else written.decode()
 
 
 class Session:

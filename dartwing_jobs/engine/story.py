@@ -9,7 +9,10 @@ from dartwing_jobs.engine.control import CANCEL_REQUESTED
 from dartwing_jobs.engine.dead_letters import DISCARDED
 from dartwing_jobs.engine.rules.queues import DEAD_LETTERS
 
-OLDEST_FIRST = "timestamp asc, name asc"
+# moves have numbers: clocks differ and are set back, and site time is, too, every autumn
+OLDEST_FIRST = "move_number asc, name asc"
+# of a row of the log, for those who may follow the job
+TOLD = ("timestamp", "event", "from_status", "to_status", "actor", "message", "attempt")
 # the fields of a job that are history, not what somebody asked for
 FIELDS = (
 	"status",
@@ -29,6 +32,7 @@ FIELDS = (
 	"discard_reason",
 	"error_message",
 	"error_type",
+	"error_class",
 	*log.FROM_THE_JOB,
 	*log.DETAILS,
 )
@@ -47,6 +51,22 @@ def read(job_name: str) -> frappe._dict:
 		"Job Execution Log", filters={"background_job": job_name}, fields=["*"], order_by=OLDEST_FIRST
 	)
 	return tell(rows)
+
+
+def page(job_name: str, after: tuple[int, str] | None, limit: int) -> list:
+	"""Rows of one job's log, oldest first, from behind the number of a move and a name on."""
+
+	def oldest(*more: list) -> list:
+		filters = [["background_job", "=", job_name], *more]
+		fields = ["name", "move_number", *TOLD, "details"]
+		options = {"fields": fields, "order_by": OLDEST_FIRST, "limit": limit}
+		return frappe.get_all("Job Execution Log", filters=filters, **options)
+
+	if not after:
+		return oldest()
+	move, name = after
+	behind = oldest(["move_number", "=", move], ["name", ">", name])
+	return [*behind, *oldest(["move_number", ">", move])][:limit]
 
 
 def tell(rows: list) -> frappe._dict:
@@ -88,10 +108,11 @@ def _entered(row) -> dict:
 
 def _ended_attempt(row) -> dict:
 	if row.to_status == states.COMPLETED:
-		return {"error_message": None, "error_type": None}
+		return dict(outcomes.NO_ERROR)
 	if row.event in NOBODYS_FAILURE or row.to_status not in ERROR_TYPES:
 		return {}
-	return {"error_message": row.message, "error_type": ERROR_TYPES[row.to_status]}
+	told = {"error_message": row.message, "error_type": ERROR_TYPES[row.to_status]}
+	return {**told, "error_class": row.error_class}
 
 
 def _details(row) -> dict:

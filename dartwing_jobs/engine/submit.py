@@ -10,10 +10,19 @@ import frappe
 from frappe import _
 from frappe.model.document import Document
 
-from dartwing_jobs import parameters as job_parameters
-from dartwing_jobs import settings, tenancy
+from dartwing_jobs import tenancy
 from dartwing_jobs.document import checked
-from dartwing_jobs.engine import bell, database, dependents, log, naming, runs, statements, states, submission
+from dartwing_jobs.engine import (
+	afterwards,
+	bell,
+	database,
+	dependents,
+	log,
+	naming,
+	statements,
+	states,
+	submission,
+)
 from dartwing_jobs.engine.groups import memberships
 from dartwing_jobs.engine.handling import inputs
 from dartwing_jobs.engine.intake import best_effort, fingerprints, foreign, keys, payload
@@ -24,6 +33,7 @@ from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.outcomes import TICK
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 # what a submitter may say about a job beside its type, organization and parameters
 OPTIONS = frozenset(
@@ -126,16 +136,18 @@ def submit_alike(job_type: str, many: list[dict], own: list[dict], organization:
 	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
 		each = {column: [columns[column] for columns in own] for column in own[0]}
-		jobs = _insert(job, its_type, _storable(its_type, many), keys.ALLOW, each)
+		jobs = _insert(job, its_type, submission.storable_parameters(its_type, many), keys.ALLOW, each)
 	return [one.name for one in jobs]
 
 
 def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
 	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
-		(answer,) = _insert(job, its_type, _storable(its_type, [parameters]), if_duplicate)
+		(answer,) = _insert(
+			job, its_type, submission.storable_parameters(its_type, [parameters]), if_duplicate
+		)
 		if answer.earlier:
-			return _earlier(answer.earlier)
+			return _earlier(answer)
 	# a document sets what it is given one by one, and nothing to the rest
 	told = {name: value for name, value in answer.items() if value is not None}
 	return frappe.get_doc({"doctype": DOCTYPE, **told})
@@ -149,7 +161,7 @@ def _submit_many(
 		options = {**options, "position": each["position"][0]}
 	with _submitting(its_type, options), statements.in_one_go():
 		job = _new_job(its_type, organization, options)
-		stored = _storable(its_type, many)
+		stored = submission.storable_parameters(its_type, many)
 		answers = _insert(job, its_type, stored, if_duplicate, each) if stored else []
 	return [one.name for one in answers]
 
@@ -160,25 +172,25 @@ def _submitting(its_type, options: dict) -> Iterator[None]:
 		yield
 
 
-def _earlier(job_name: str) -> Document:
-	"""A job that was submitted before, marked so; with what came out of it, if it is done."""
-	row = keys.read_now("select * from `tabBackground Job` where name = %s", (job_name,))
+def _earlier(asked) -> Document:
+	"""The job that was submitted before, marked so."""
+	row = keys.read_earlier(asked.earlier, asked)
 	row.input_parameters = statements.as_json(row.input_parameters)
 	row.input_checksums = statements.as_json(row.input_checksums)
 	job = frappe.get_doc({"doctype": DOCTYPE, **row})
 	job.flags.duplicate = True
-	if job.status == states.COMPLETED:
-		job.flags.output = runs.last_output(job.name)
 	if job.job_hash or keys.is_given(job):
-		frappe.db.after_commit.add(lambda: keys.note_seen(job.name))
+		afterwards.gather(keys.note_seen, job.name)
 	return job
 
 
-def default_organization(user: str) -> str:
-	"""The organization of somebody who has just one."""
+def organization_for(organization: str | None, user: str) -> str:
+	"""The organization that is named, as the database has it; or else the one of a user who has just one."""
+	if organization:
+		return tenancy.organization_as_stored(organization, user)
 	organizations = tenancy.permitted_organizations(user, "Background Job")
 	if len(organizations) != 1:
-		frappe.throw(_("Say for which organization the job is."), InvalidJobError)
+		throw(_("Say for which organization the job is."), InvalidJobError)
 	return organizations[0]
 
 
@@ -186,33 +198,22 @@ def _new_job(its_type, organization: str | None, options: dict) -> frappe._dict:
 	"""A job that was checked in every respect but its parameters and keys, and is not written yet."""
 	user = options.get("owner_user") or frappe.local.session.user
 	job = frappe._dict(_blank_row(), **_checked_options(options))
-	job.job_type, job.organization = its_type.name, organization or default_organization(user)
+	job.organization = organization_for(organization, user)
 	job.priority = priorities.from_value(job.priority)
-	submission.set_submitter(job)
-	if reason := tenancy.reason_not_to_submit(user, job.organization, its_type.requires_permission):
-		frappe.throw(reason, frappe.PermissionError)
+	submission.set_submitter(job, its_type)
 	submission.fill_in(job, its_type)
 	submission.check(job, its_type)
 	return job
 
 
-def _storable(job_type, many_parameters: list) -> list[str | None]:
-	most_bytes = settings.max_parameter_bytes()
-	stored = [job_parameters.canonical(one, "Parameters", most_bytes) for one in many_parameters]
-	job_parameters.check_secrets(job_type, stored)
-	if job_type.parameters_schema:
-		for one in stored:
-			job_parameters.check_schema(job_type, one)
-	return stored
-
-
 def _checked_options(options: dict) -> dict:
 	if unknown := sorted(set(options) - OPTIONS):
-		frappe.throw(_("A job has no option {0}.").format(", ".join(unknown)), InvalidJobError)
-	for name in KEYS:
-		if options.get(name) is not None:
-			payload.check_text(options[name], name, payload.LENGTHS[name])
+		throw(_("A job has no option {0}.").format(", ".join(unknown)), InvalidJobError)
 	given = {name: value for name, value in options.items() if value not in (None, "")}
+	said = {name: options[name] for name in KEYS if options.get(name) is not None}
+	for name, value in (said | given).items():
+		if name in payload.LENGTHS:
+			payload.check_text(value, name, payload.LENGTHS[name])
 	return {name: checked(value, shipped_fields()[name], name) for name, value in given.items()}
 
 
@@ -229,11 +230,11 @@ def _blank_row() -> dict:
 def _check_keys_of_many(count: int, idempotency_keys: list | None, options: dict) -> None:
 	if given := sorted(set(KEYS) & options.keys()):
 		message = _("{0} belongs to one job: submit each by itself, or give a list of idempotency_keys.")
-		frappe.throw(message.format(", ".join(given)), InvalidJobError)
+		throw(message.format(", ".join(given)), InvalidJobError)
 	if idempotency_keys is None:
 		return
 	if not isinstance(idempotency_keys, list) or len(idempotency_keys) != count:
-		frappe.throw(_("Give as many idempotency_keys as sets of parameters."), InvalidJobError)
+		throw(_("Give as many idempotency_keys as sets of parameters."), InvalidJobError)
 	for key in idempotency_keys:
 		payload.check_text(key, "idempotency_key", payload.LENGTHS["idempotency_key"])
 
@@ -330,10 +331,9 @@ def _write_batch(jobs: list) -> None:
 
 def _moment_to_wait_for(job) -> datetime | None:
 	"""When a delayed job falls due, in UTC; None when it is due already, or waits for its parent."""
-	if not job.scheduled_for or job.depends_on:
+	if not job.scheduled_utc or job.depends_on:
 		return None
-	due = database.due_moment(job.scheduled_for)
-	return due if due > database.utc_now() else None
+	return job.scheduled_utc if job.scheduled_utc > database.utc_now() else None
 
 
 def _name(jobs: list, names: list[str]) -> None:
@@ -344,7 +344,7 @@ def _name(jobs: list, names: list[str]) -> None:
 def _put_in_line(jobs: list) -> None:
 	places = Places(jobs[0].job_queue)
 	for job in jobs:
-		job.status = states.QUEUED
+		job.status, job.moves = states.QUEUED, 1
 		place = places.promise(job) if len(jobs) == 1 else places.next(job.organization, job.priority)
 		job.update(place)
 
@@ -376,7 +376,7 @@ def _batches(jobs: list) -> Iterator[list]:
 def call_workers_after_commit(job) -> None:
 	"""Rings for a job that was submitted, whether it is due, falls due soon, or waits for its parent."""
 	if job.depends_on:
-		frappe.db.after_commit.add(lambda: dependents.follow(job.depends_on))
+		afterwards.gather(dependents.follow, job.depends_on)
 	elif job.run_at:
 		bell.ring_when_due_after_commit(job.job_queue, job.run_at)
 	else:

@@ -5,6 +5,7 @@ from datetime import datetime
 
 import frappe
 
+from dartwing_jobs import clock
 from dartwing_jobs.engine import bell, database, log, naming, order, statements, states
 from dartwing_jobs.engine.handling import steps
 from dartwing_jobs.engine.intake import fingerprints, keys
@@ -21,6 +22,7 @@ COLUMNS = (
 	"attempt",
 	"retry_of",
 	"created_at",
+	"created_utc",
 	"completed_at",
 )
 CHAINED = f"""select {", ".join(f"job.{column}" for column in COLUMNS)},
@@ -35,6 +37,7 @@ OWN = {
 	"output_reference": None,
 	"error_message": None,
 	"error_type": None,
+	"error_class": None,
 	"started_at": None,
 	"completed_at": None,
 	"canceled_at": None,
@@ -46,6 +49,9 @@ OWN = {
 	"lease_token": None,
 	"lease_expires_at": None,
 	"cost_cents": 0,
+	"snooze_count": 0,
+	"uncounted_runs": 0,
+	"moves": 0,
 }
 SUCCESSOR = """select successor.name from `tabBackground Job` successor
 	join `tabBackground Job` failed on failed.name = successor.retry_of
@@ -58,19 +64,20 @@ def take_over(job, due: datetime, now: datetime) -> str:
 	Keys, group, place in it, children and the count of retries move over in the same transaction.
 	"""
 	(failed,) = statements.fetch("select * from `tabBackground Job` where name = %s", (job.name,))
-	successor = frappe._dict(failed, **OWN)
+	# PostgreSQL hands over every JSON column as an object, custom fields too
+	written = {column: statements.as_text(value) for column, value in failed.items()}
+	successor = frappe._dict(written, **OWN)
 	successor |= {
 		"name": naming.next_job_name(),
 		"job_id": str(uuid.uuid4()),
 		"creation": now,
 		"modified": now,
 		"created_at": now,
+		"created_utc": clock.utc_now(),
 		"retry_of": job.name,
 		"retry_count": failed.retry_count + 1,
 		"next_retry_at": database.as_site_time(due),
 		"run_at": due,
-		"input_parameters": statements.as_json(failed.input_parameters),
-		"input_checksums": statements.as_json(failed.input_checksums),
 	}
 	if not keys.is_given(failed):
 		successor.idempotency_key = fingerprints.key_of_its_own(successor)
@@ -92,9 +99,31 @@ def latest(job_name: str) -> str:
 	What somebody retried by hand was dead or canceled: its retry is another job, not a link of the chain.
 	"""
 	seen = [job_name]
-	while (following := statements.fetch(SUCCESSOR, (seen[-1],))) and following[0].name not in seen:
-		seen.append(following[0].name)
+	while (following := successor_of(seen[-1])) and following not in seen:
+		seen.append(following)
 	return seen[-1]
+
+
+def latest_locked(job_name: str, seconds: int):
+	"""The row of the end of a chain, as it is now, whatever this transaction has seen; None when it is gone.
+
+	It stays as it is until the transaction ends. A wait for another transaction that takes longer than
+	`seconds` ends in a conflict.
+	"""
+	name, seen = latest(job_name), set()
+	while name not in seen and database.lock_row("Background Job", name, seconds):
+		seen.add(name)
+		(row,) = statements.fetch("select * from `tabBackground Job` where name = %s for update", (name,))
+		following = successor_of(name, "for update") if row.status in states.REPLACEABLE else None
+		if following is None:
+			return row
+		name = following
+	return None
+
+
+def successor_of(job_name: str, how: str = "") -> str | None:
+	found = statements.fetch(f"{SUCCESSOR} {how}", (job_name,))
+	return found[0].name if found else None
 
 
 def chain(job_name: str) -> list:
@@ -110,7 +139,7 @@ def chain(job_name: str) -> list:
 			row.link = _link(row, members)
 			members[row.name] = row
 		found = [row for row in _followers([row.name for row in found]) if row.name not in members]
-	return sorted(list(members.values())[:MOST_LINKS], key=lambda row: row.created_at)
+	return sorted(list(members.values())[:MOST_LINKS], key=lambda row: row.created_utc)
 
 
 def _oldest(job_name: str) -> str:
@@ -130,7 +159,7 @@ def _oldest(job_name: str) -> str:
 
 def _followers(names: list[str]) -> list:
 	places = ", ".join(["%s"] * len(names))
-	order = f"order by job.creation, job.name limit {MOST_LINKS}"
+	order = f"order by job.created_utc, job.name limit {MOST_LINKS}"
 	return statements.fetch(f"{CHAINED} where job.retry_of in ({places}) {order}", names)
 
 

@@ -24,6 +24,7 @@ STAMPS = {
 def move(job, to_status: str, **details) -> bool:
 	"""Moves a job inside somebody else's transaction: when it fails, nothing of it is left there."""
 	with both_or_neither():
+		_count_anew(job)
 		return apply(job, to_status, **details)
 
 
@@ -51,7 +52,7 @@ def apply(
 	from_status = job.status
 	event = event or states.transition(from_status, to_status).event
 	now, by = now or clock.now(), by or frappe.session.user
-	columns = _columns(to_status, now, by, actor) | changes
+	columns = {**_columns(to_status, now, by, actor), "moves": job.moves + 1, **changes}
 	guard = {"status": from_status, **(guard or {})}
 	if or_raise:
 		statements.update_or_raise("Background Job", job.name, columns, guard, or_raise)
@@ -79,12 +80,14 @@ def apply_to_all(
 	from_status, by = jobs[0].status, frappe.session.user
 	event = states.transition(from_status, to_status).event
 	columns = _columns(to_status, now, by, actor) | changes
-	assignments = ", ".join(f"`{column}` = %s" for column in columns)
+	assignments = ", ".join(["moves = moves + 1", *(f"`{column}` = %s" for column in columns)])
 	names = ", ".join(["%s"] * len(jobs))
 	statements.execute(
 		f"update `tabBackground Job` set {assignments} where name in ({names}) and status = %s",
 		[*columns.values(), *(job.name for job in jobs), from_status],
 	)
+	for job in jobs:
+		job.moves += 1
 	told = {"actor": actor, "now": now, "by": by, "changes": columns}
 	log.insert_rows(
 		[
@@ -103,6 +106,13 @@ def _tell(job, to_status: str, now: datetime, columns: dict) -> None:
 		memberships.follow(job, to_status)
 	listeners.tell_after_commit(job.name, job.status, to_status)
 	job.update(columns)
+
+
+def _count_anew(job) -> None:
+	"""Locks a job that its caller has read, perhaps long ago: its next move must have the next number."""
+	rows = statements.fetch("select moves from `tabBackground Job` where name = %s for update", (job.name,))
+	if rows:
+		job.moves = rows[0].moves
 
 
 @contextmanager

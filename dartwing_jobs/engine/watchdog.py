@@ -1,17 +1,18 @@
-"""A small process beside each drain: beats for it, reports its progress, ends handlers that will not end, and
-speaks for a drain that was killed, or failed.
+"""A small process beside each drain: beats for it, reports its progress, and speaks for a drain that was
+killed, or failed. Its `guard` ends drains that must not go on.
 
 A thread would stop while C code holds the GIL, and the drain's own connection belongs to the handler. What
 runs now is told through shared memory, so that a short job costs it nothing; progress goes through a pipe.
+No drain outlives its watchdog: see `Lifeline`.
 """
 
 import contextlib
+import fcntl
 import json
-import mmap
+import math
 import os
 import select
 import signal
-import struct
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -20,106 +21,102 @@ import frappe
 import redis
 from rq import Worker, get_current_job
 
-from dartwing_jobs.engine import bell, database, lease, lost, statements
+from dartwing_jobs.engine import bell, board, database, lease, lost, statements
+from dartwing_jobs.engine.board import STOP, WANTED, YIELD, Board, Work
+from dartwing_jobs.engine.guard import DrainProcess, Guard
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.schedules.ticker import Ticker
 from dartwing_jobs.errors import JobTimeout
 
 # progress is written at most this often, but its first and its last report at once
 REPORT_SECONDS = 0.3
-# what a handler gets after its deadline to clean up, before its process is killed
-GRACE_SECONDS = 2
 LOOK_SECONDS = 0.05
 # between tries to reach a database that does not answer
 RETRY_SECONDS = 0.5
 # how often it asks Redis whether to stop while a job runs; while the drain rests, at each look
 ASK_SECONDS = 0.15
-# a job that is no longer held may just have been finished: the drain says so within this
-LOST_SECONDS = 0.5
-# flags that the watchdog raises for the drain
-STOP, YIELD, WANTED = 1, 2, 4
-MEMORY_BYTES = 4096
-HEADER = struct.Struct("<QI")
+# of a lease: how often it is renewed, and how long the watchdog waits for an answer of the database
+BEAT_SHARE, ANSWER_SHARE = 1 / 3, 1 / 6
 
 
-class Board:
-	"""Shared memory: one byte of flags for the drain, and what the drain is doing for the watchdog."""
+class Lifeline:
+	"""A pipe whose writing end only the watchdog has. When it dies, the system closes that end and kills the
+	drain: no handler runs on without a watchdog, be it in C code that hears no signal of Python.
+	"""
 
 	def __init__(self):
-		self.memory = mmap.mmap(-1, MEMORY_BYTES)
-		self.number = 0
+		self.reading, self.writing = os.pipe()
+		fcntl.fcntl(self.reading, fcntl.F_SETOWN, os.getpid())
+		fcntl.fcntl(self.reading, fcntl.F_SETSIG, signal.SIGKILL)
+		fcntl.fcntl(self.reading, fcntl.F_SETFL, os.O_ASYNC)
 
-	def write(self, words: tuple[str, ...]) -> None:
-		"""An odd number while it is being written, an even one when it can be read."""
-		text = "\n".join(words).encode()
-		self.number += 2
-		HEADER.pack_into(self.memory, 8, self.number - 1, len(text))
-		self.memory[32 : 32 + len(text)] = text
-		HEADER.pack_into(self.memory, 8, self.number, len(text))
+	def hold(self) -> None:
+		"""In the watchdog."""
+		os.close(self.reading)
 
-	def read(self) -> list[str]:
-		while True:
-			before, length = HEADER.unpack_from(self.memory, 8)
-			text = bytes(self.memory[32 : 32 + length])
-			if before % 2 == 0 and before == HEADER.unpack_from(self.memory, 8)[0]:
-				return text.decode().split("\n") if text else []
-			time.sleep(0.0001)
+	def hang_on(self) -> None:
+		"""In the drain."""
+		os.close(self.writing)
 
-	@property
-	def has_left(self) -> bool:
-		"""Whether the drain has gone by itself, and seen to what it leaves behind."""
-		return bool(self.memory[1])
-
-	@has_left.setter
-	def has_left(self, has_left: bool) -> None:
-		self.memory[1] = has_left
-
-	@property
-	def has_failed(self) -> bool:
-		"""Whether an error ended it, and not its work or somebody else."""
-		return bool(self.memory[2])
-
-	@has_failed.setter
-	def has_failed(self, has_failed: bool) -> None:
-		self.memory[2] = has_failed
-
-	@property
-	def flags(self) -> int:
-		return self.memory[0]
-
-	@flags.setter
-	def flags(self, flags: int) -> None:
-		self.memory[0] = flags
+	def cut(self) -> None:
+		"""In the drain, before its watchdog may end. Processes of a handler may still have the same end."""
+		fcntl.fcntl(self.reading, fcntl.F_SETFL, 0)
+		os.close(self.reading)
 
 
 class Watchdog:
-	"""The drain's end: says what runs now, and hears whether to stop."""
+	"""The drain's end: says what runs now, and hears whether to stop.
 
-	def __init__(self, rq_queue: str, lease_seconds: float):
-		self.board, self.told = Board(), ()
+	Made before the drain asks the database anything: that may hang already.
+	"""
+
+	def __init__(self, rq_queue: str):
+		self.board, self.lifeline, self.work = Board(), Lifeline(), None
 		reading, self.pipe = os.pipe()
-		drain, worker = os.getpid(), _worker_key()
+		os.set_blocking(self.pipe, False)
+		drain, worker = DrainProcess(), _worker_key()
 		self.served = bell.served_by(worker, rq_queue)
 		self.pid = os.fork()
 		if self.pid == 0:
 			os.close(self.pipe)
-			_live(lambda: _Process(reading, drain, self.board, rq_queue, worker, lease_seconds))
+			self.lifeline.hold()
+			_live(lambda: _Process(reading, drain, self, rq_queue, worker))
 		os.close(reading)
+		drain.forget()
+		self.lifeline.hang_on()
+		board.take(self.board)
+
+	def begin(self, lease_seconds: float) -> None:
+		"""The drain knows its settings, and is about to start jobs."""
+		self.board.lease_seconds = lease_seconds
 
 	def watch(self, job, lease_token: str) -> None:
-		self.told = job.name, lease_token, str(job.timeout_seconds), str(time.monotonic())
-		self.board.write(self.told)
+		since = time.monotonic()
+		self.work = Work(job.name, lease_token, job.timeout_seconds, since, job.held_since)
+		self.board.write(self.work)
 
 	def announce(self, job_name: str, lease_token: str) -> None:
 		"""What is being started while the last job ends, in one commit: both are spoken for."""
-		self.board.write((*self.told, job_name, lease_token))
+		if self.work:
+			self.board.write(self.work._replace(next=(job_name, lease_token)))
 
 	def rest(self) -> None:
-		self.told = ()
-		self.board.write(self.told)
+		self.work = None
+		self.board.write(None)
+
+	def hand_over(self) -> None:
+		"""A handler runs from here on: as long as its deadline and its lease allow."""
+		self.board.is_handling = True
+
+	def take_back(self) -> None:
+		"""The handler has ended: what follows is the engine's."""
+		self.board.is_handling = False
 
 	def report(self, job_name: str, columns: dict) -> None:
 		# shorter than PIPE_BUF, so that a message is never torn
-		os.write(self.pipe, json.dumps({"job": job_name, **columns}).encode() + b"\n")
+		message = json.dumps({"job": job_name, **columns}).encode() + b"\n"
+		with contextlib.suppress(BlockingIOError):  # an unread report is not worth waiting
+			os.write(self.pipe, message)
 
 	def says(self, flag: int) -> bool:
 		return bool(self.board.flags & flag)
@@ -127,43 +124,39 @@ class Watchdog:
 	def is_stopping(self) -> bool:
 		return self.says(STOP)
 
-	def is_alive(self) -> bool:
-		try:  # asked before each job: a context manager would cost more than the question
-			return os.waitpid(self.pid, os.WNOHANG)[0] == 0
-		except ChildProcessError:
-			return False
-
 	def stay_behind(self) -> None:
 		"""For a drain that fails: the watchdog goes on by itself, until others can do what is left.
 
 		The drain's process is about to end, and does not wait for it.
 		"""
 		self.board.has_failed = True
-		os.close(self.pipe)
+		self._let_go()
 
 	def stop(self) -> None:
 		self.board.has_left = True
-		os.close(self.pipe)
+		self._let_go()
 		with contextlib.suppress(ChildProcessError):
 			os.waitpid(self.pid, 0)
+
+	def _let_go(self) -> None:
+		board.take(None)
+		self.lifeline.cut()
+		os.close(self.pipe)
 
 
 @dataclass
 class Watched:
 	"""What the drain was doing when the watchdog looked last."""
 
-	name: str
-	token: str
-	seconds: float
-	since: float
-	next: list[str] = field(default_factory=list)  # the name and the token of what it starts
-	beat_at: float = field(default_factory=time.monotonic)
-	lost_at: float | None = None
+	work: Work
+	beat_at: float
+	has_ended: bool = False  # its end is committed; what comes after the commit is not done yet
 	reported_at: float = 0
 	pending: dict = field(default_factory=dict)
 
-	def overdue(self) -> bool:
-		return time.monotonic() - self.since > self.seconds + GRACE_SECONDS
+	def held(self) -> tuple[str, ...]:
+		"""The name and the token of the job whose lease is to be renewed; empty when there is none."""
+		return self.work.next if self.has_ended else (self.work.name, self.work.token)
 
 
 def _live(make_process) -> None:
@@ -171,37 +164,44 @@ def _live(make_process) -> None:
 	code = 1
 	try:
 		os.setsid()  # RQ kills the whole group of a drain; who then speaks for its job must be left
+		board.take(None)
 		database.leave_to_parent()
 		site = frappe.local.site
 		frappe.init(site, force=True)
 		frappe.connect()
-		database.read_committed()
 		make_process().run()
 		frappe.db.close()
 		code = 0
-	except BaseException:
-		frappe.logger("dartwing_jobs").exception("A watchdog could not go on; its drain will leave")
+	except BaseException as error:
+		reports.to_log("A watchdog could not go on; its drain ends with it", error)
 	finally:
 		os._exit(code)
 
 
 class _Process:
-	def __init__(self, pipe: int, drain: int, board: Board, rq_queue: str, worker: str, lease_seconds: float):
-		self.pipe, self.drain, self.board = pipe, drain, board
-		self.rq_queue, self.worker, self.lease_seconds = rq_queue, worker, lease_seconds
-		self.parent = _parent_of(drain)
+	def __init__(self, pipe: int, drain: DrainProcess, drains_end: Watchdog, rq_queue: str, worker: str):
+		self.pipe, self.drain, self.board = pipe, drain, drains_end.board
+		self.rq_queue, self.worker = rq_queue, worker
+		self.guard = Guard(drain, self.board)
 		self.buffer = b""
 		self.watched: Watched | None = None
 		self.asked_at = 0.0
-		self.ticker = Ticker()
-		self.is_cut_off = False  # whether the database did not answer when it was tried last
+		self.ticker = Ticker(drains_end.lifeline.writing)
+		self.is_cut_off = True  # whether the database did not answer when it was tried last
 		self.has_waited = False  # after a failure of its drain
 
 	def run(self) -> None:
-		while self._try(self._turn):
+		self.guard.start()
+		while not self.board.lease_seconds and self._listen():
 			pass
+		while not self.board.has_left and self._try(self._turn):
+			pass
+		if self.board.has_left:
+			return
+		if not self.board.has_failed:
+			self.drain.kill()  # its handler may have closed the pipe, and would run on unwatched
 		# for as long as nobody else will: then its lease is over, and any sweep does it
-		until = time.monotonic() + self.lease_seconds
+		until = time.monotonic() + self.guard.lease_seconds
 		while self._try(self._speak_for_the_dead) and time.monotonic() < until:
 			pass
 
@@ -209,14 +209,19 @@ class _Process:
 		"""Whether to go on with a duty. What goes wrong in it does not end the watchdog: drains need it."""
 		try:
 			if self.is_cut_off:
-				database.reconnect()
-				self.is_cut_off = False
+				self._connect()
 			return duty()
-		except Exception:
-			frappe.logger("dartwing_jobs").exception("The watchdog of drain %s", self.drain)
+		except Exception as error:
+			about = {"name": self.watched.work.name} if self.watched else None
+			reports.to_log(f"The watchdog of drain {self.drain.pid}", error, about=about)
 			time.sleep(RETRY_SECONDS if self.is_cut_off else LOOK_SECONDS)
 			self._start_over()
 			return True
+
+	def _connect(self) -> None:
+		database.be_impatient(max(1, math.ceil(self.guard.lease_seconds * ANSWER_SHARE)))
+		database.reconnect()
+		self.is_cut_off = False
 
 	def _start_over(self) -> None:
 		try:
@@ -227,9 +232,6 @@ class _Process:
 	def _turn(self) -> bool:
 		"""One look at everything; False when the drain has gone."""
 		if not self._listen():
-			return False
-		if _parent_of(self.drain) != self.parent:
-			self._kill_drain()  # its worker was killed: nobody would answer for it
 			return False
 		self._look()
 		self._ask()
@@ -246,8 +248,9 @@ class _Process:
 
 	def _listen(self) -> bool:
 		"""Reads what the drain says; False when it has gone."""
-		if not select.select([self.pipe], [], [], LOOK_SECONDS)[0]:
-			return True
+		heard, *_others = select.select([self.pipe, self.drain.descriptor], [], [], LOOK_SECONDS)
+		if self.pipe not in heard:
+			return not heard
 		data = os.read(self.pipe, 65536)
 		*lines, self.buffer = (self.buffer + data).split(b"\n")
 		for line in lines:
@@ -256,48 +259,54 @@ class _Process:
 
 	def _hear(self, report: dict) -> None:
 		self._look()
-		if self.watched and report.pop("job") == self.watched.name:
+		if self.watched and report.pop("job") == self.watched.work.name:
 			self.watched.pending |= report
 			self._report(self.watched, at_once=report.get("progress", 0) >= 100)
 
 	def _look(self) -> None:
 		"""At what the drain is doing now."""
-		if not (words := self.board.read()):
+		work = self.board.read()
+		if not work:
 			self.watched = None
-			return
-		name, token, seconds, since, *following = words
-		if not self.watched or self.watched.token != token:
-			self.watched = Watched(name, token, float(seconds), float(since))
-		self.watched.next = following
+		elif not self.watched or self.watched.work.token != work.token:
+			self.watched = Watched(work, self.guard.renewed_at(work))
+		else:
+			self.watched.work = work
 
 	def _attend(self, watched: Watched) -> None:
+		self._beat(watched)  # before a report, which may fail
 		if watched.pending:
 			self._report(watched)
-		self._beat(watched)
-		if watched.overdue():
-			self._kill_drain()
-			seconds = f"{watched.seconds:g} seconds"
-			error = JobTimeout(f"The job ran longer than its {seconds} and was killed")
-			lost.record_timeout(watched.name, watched.token, error)
-		else:
-			self.ticker.tick_beside(watched.since)
+		self.ticker.tick_beside(watched.work.since)
 
 	def _beat(self, watched: Watched) -> None:
-		now = time.monotonic()
-		if now - watched.beat_at > self.lease_seconds / 3:
-			watched.beat_at = now
-			if not lease.renew(watched.name, watched.token, self.lease_seconds):
-				watched.lost_at = now
-		# just finished, or another's now: then what this handler still does must not be kept
-		if watched.lost_at and now - watched.lost_at > LOST_SECONDS:
-			self._kill_drain()
+		"""Raises while the database does not answer: then it was no beat, and the next turn tries again."""
+		asked_at = time.monotonic()
+		held = watched.held()
+		if not held or asked_at - watched.beat_at < self.guard.lease_seconds * BEAT_SHARE:
+			return
+		if lease.renew(*held, self.guard.lease_seconds):
+			self.guard.note_renewal(held[1], asked_at)
+		elif self._handles(watched.work):
+			self.drain.kill()  # it is another's now: what this handler still does must not be kept
+		elif not watched.has_ended:
+			watched.has_ended = True
+			return  # what is started with its end is next
+		watched.beat_at = asked_at
+
+	def _handles(self, work: Work) -> bool:
+		"""Whether the handler of a job runs. In this order: see `Guard.reason_to_end`."""
+		if not self.board.is_handling:
+			return False
+		current = self.board.read()
+		return current is not None and current.token == work.token
 
 	def _report(self, watched: Watched, at_once: bool = False) -> None:
 		if not at_once and time.monotonic() - watched.reported_at < REPORT_SECONDS:
 			return
 		watched.reported_at = time.monotonic()
-		_write_progress(watched.name, watched.token, watched.pending)
-		watched.pending = {}
+		report, watched.pending = watched.pending, {}  # one that cannot be written must not stop the beat
+		_write_progress(watched.work.name, watched.work.token, report)
 
 	def _flags(self) -> int:
 		if not self.worker:
@@ -307,24 +316,26 @@ class _Process:
 		except redis.RedisError:  # it may be down; what is in the database goes on
 			return 0
 
-	def _kill_drain(self) -> None:
-		with contextlib.suppress(ProcessLookupError):
-			os.kill(self.drain, signal.SIGKILL)
-
 	def _speak_for_the_dead(self) -> bool:
-		"""The drain has gone. Was it in the middle of a job, that attempt is ended for it, once; and
-		somebody else is to come for what it was there for."""
+		"""The drain has gone. Was it in the middle of a job, that attempt is ended for it, once; what it had
+		started, but not begun, is given back; and a worker is to come for what it was there for."""
 		self._look()
 		if self.watched:
-			lost.record_loss(self.watched.name, self.watched.token)
-			if self.watched.next:
-				lost.record_loss(*self.watched.next)
+			self._end_attempt(self.watched.work)
 		if self.board.has_failed:
 			self._wait_after_failure()
-		if self.watched or not self.board.has_left:  # one that only waited was waited for as well
-			bell.fall_asleep(self.rq_queue)
-			bell.ring(self.rq_queue)
+		bell.fall_asleep(self.rq_queue)  # one that only waited was waited for as well
+		bell.ring(self.rq_queue)
 		return False
+
+	def _end_attempt(self, work: Work) -> None:
+		if self.guard.has_found_overdue(work):
+			error = JobTimeout(f"The job ran longer than its {work.seconds:g} seconds and was killed")
+			lost.record_timeout(work.name, work.token, error)
+		else:
+			lost.record_loss(work.name, work.token)
+		if work.next:
+			lost.give_back(*work.next)
 
 	def _wait_after_failure(self) -> None:
 		"""Who comes next may fail, too. Raises while the database does not answer, to be tried again."""
@@ -358,10 +369,3 @@ def _write_progress(job_name: str, token: str, columns: dict) -> None:
 def _worker_key() -> str | None:
 	job = get_current_job()
 	return f"{Worker.redis_worker_namespace_prefix}{job.worker_name}" if job else None
-
-
-def _parent_of(pid: int) -> int:
-	"""The drain's worker; when that dies, the system gives the drain another parent."""
-	with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/stat") as stat:
-		return int(stat.read().rpartition(")")[2].split()[1])
-	return 0

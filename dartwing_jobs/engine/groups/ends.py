@@ -9,9 +9,10 @@ import time
 import frappe
 
 from dartwing_jobs import clock, parameters, tenancy
-from dartwing_jobs.engine import database, sanitize, statements, states, transitions
+from dartwing_jobs.engine import database, sanitize, statements, states, transitions, troubles
 from dartwing_jobs.engine.groups import statuses
 from dartwing_jobs.engine.intake import keys
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.submit import submit
 
 DOCTYPE = "Job Group"
@@ -20,6 +21,8 @@ CALLBACK_STATUSES = {
 	"Failure": frozenset({statuses.PARTIAL}),
 	"Any End": statuses.ENDED,
 }
+# what happens to a group that is made without jobs
+EMPTY = "empty"
 UNFINISHED = "'Pending', 'Queued', 'Running'"
 # in the order of places, from where the last look found somebody: whole groups are read once, not each time
 FIRST_UNFINISHED = f"""select position from `tabBackground Job` force index (idx_job_group)
@@ -52,19 +55,22 @@ _begun: dict[tuple[str, str], float] = {}
 def look(group: str, events: set[str]) -> None:
 	"""After the commit of what members did. Never raises: a sweep looks again."""
 	try:
-		_look(group, events)
-	except Exception:
+		end_if_empty(group) if EMPTY in events else _look(group, events)
+	except Exception as error:
 		database.rollback()
-		said = sanitize.text(frappe.get_traceback())
-		frappe.log_error(title=f"Job Group {group} could not be looked at", message=said)
+		reports.to_error_log(f"Job Group {group} could not be looked at", error)
 		frappe.db.commit()  # nosemgrep: the error's record
 
 
 def settle_left_behind() -> None:
 	"""With the sweep: what was left by processes that were killed, or found the group's row taken."""
-	for group in _maybe_behind():
-		if group.status == statuses.QUEUED or not has_unfinished(group.name):
-			restate(group.name)
+	found = {group.name: group.status for group in _maybe_behind()}
+
+	def settle(name: str) -> None:
+		if found[name] == statuses.QUEUED or not has_unfinished(name):
+			restate(name)
+
+	troubles.each("settle group", found, settle)
 
 
 def has_unfinished(group: str) -> bool:
@@ -93,9 +99,9 @@ def counts(group: str) -> tuple[dict[str, int], float]:
 def status_of(group, members: dict[str, int]) -> str:
 	"""What its members make of it; one that was canceled before it had any has ended, too.
 
-	One that has ended stays as it is when some of its members have been deleted.
+	One that has ended stays as it is when some of its members have been deleted, or when it never had any.
 	"""
-	are_all_there = sum(members.values()) >= group.last_position
+	are_all_there = members and sum(members.values()) >= group.last_position
 	if group.status in statuses.ENDED and not are_all_there and not states.ACTIVE & members.keys():
 		return group.status
 	if not members and group.cancel_requested_at:
@@ -112,14 +118,25 @@ def restate(group: str) -> None:
 	if row is None:
 		return
 	members, _progress = counts(group)
-	status, now = status_of(row, members), clock.now()
-	if status == row.status:
+	_write_down(row, status_of(row, members), members)
+
+
+@database.own_transaction
+def end_if_empty(group: str) -> None:
+	"""After the commit of a group that was made without jobs: there is nothing to wait for."""
+	row = _taken(group)
+	if row and row.status not in statuses.ENDED and not row.last_position:
+		_write_down(row, statuses.CANCELED if row.cancel_requested_at else statuses.COMPLETED, {})
+
+
+def _write_down(group, status: str, members: dict[str, int]) -> None:
+	if status == group.status:
 		return
-	has_ended = status in statuses.ENDED
+	now, has_ended = clock.now(), status in statuses.ENDED
 	columns = {"status": status, "modified": now, "ended_at": now if has_ended else None}
 	if has_ended:
-		columns |= _call_back(row, status, members)
-	statements.update(DOCTYPE, group, columns)
+		columns |= _call_back(group, status, members)
+	statements.update(DOCTYPE, group.name, columns)
 
 
 def _look(group: str, events: set[str]) -> None:
@@ -195,7 +212,7 @@ def _call_back(group, status: str, members: dict[str, int]) -> dict:
 			raise
 		del frappe.local.message_log[messages:]  # whoever ended the last member cannot do anything about it
 		said = sanitize.text(str(error) or type(error).__name__)
-		frappe.log_error(title=f"Job Group {group.name}: the callback could not be submitted", message=said)
+		reports.to_error_log(f"Job Group {group.name}: the callback could not be submitted", error)
 		return told | {"callback_error": said}
 
 

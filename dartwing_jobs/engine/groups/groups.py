@@ -1,6 +1,7 @@
 """Groups: jobs that belong together, made, followed and canceled as one."""
 
 import json
+from collections.abc import Callable
 from datetime import datetime
 from itertools import groupby
 
@@ -11,6 +12,7 @@ from frappe.model.document import Document
 from dartwing_jobs import clock, tenancy
 from dartwing_jobs.document import checked
 from dartwing_jobs.engine import (
+	afterwards,
 	control,
 	database,
 	dependents,
@@ -20,25 +22,33 @@ from dartwing_jobs.engine import (
 	statements,
 	states,
 	transitions,
+	troubles,
 )
-from dartwing_jobs.engine.groups import ends, statuses
+from dartwing_jobs.engine.groups import ends, memberships, statuses
 from dartwing_jobs.engine.groups.memberships import PARALLEL, SEQUENTIAL, STOP
 from dartwing_jobs.engine.intake import keys
-from dartwing_jobs.engine.submit import default_organization, submit, submit_many
+from dartwing_jobs.engine.submit import organization_for, submit, submit_many
 from dartwing_jobs.errors import GroupEnded, InvalidJobError
+from dartwing_jobs.messages import throw
 
 DOCTYPE = "Job Group"
 ANY_END = "Any End"
 BATCH = 200
+# of each kind, with the commit of a cancel; the sweep does what is left, so many at a time
+BATCHES_AT_ONCE, BATCHES_OF_A_SWEEP = 10, 100
+FIRST_PLACE, LAST_PLACE = 0, 2**31 - 1
 # a member that is being started by a worker is left alone so often, and then left to the sweep
 TRIES = 20
 # from the back: nobody waits behind one that was just canceled
-WAITING = f"""select name from `tabBackground Job` where job_group = %s and status in ('Pending', 'Queued')
-	order by position desc limit {BATCH}"""
-RUNNING = f"""select name from `tabBackground Job` where job_group = %s and status = 'Running'
-	and cancel_requested_at is null order by position limit {BATCH}"""
+WAITING = """select name, position from `tabBackground Job` where job_group = %s and position <= %s
+	and status in ('Pending', 'Queued') order by position desc limit {}"""
+RUNNING = """select name, position from `tabBackground Job` where job_group = %s and position >= %s
+	and status = 'Running' and cancel_requested_at is null order by position limit {}"""
+# canceling what is left of a group
+CANCEL = "cancel group"
 CANCELING = """select name, cancel_requested_by, cancel_reason from `tabJob Group`
-	where status in ('Queued', 'Running') and cancel_requested_at is not null limit 100"""
+	where status in ('Queued', 'Running') and cancel_requested_at is not null
+	and {not_set_aside} limit 100"""
 OUT = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
 
 
@@ -53,16 +63,20 @@ def group(
 ) -> Document:
 	"""Makes a group and all its members in the caller's transaction, or nothing; returns the group.
 
+	Without members it ends at the commit, and calls back.
+
 	`jobs` are dicts with `job_type`, `parameters` and options of `submit`, in the order of their places; or
 	one such dict whose `parameters` are a list, one for each member. `on_completion` is the job to submit at
 	the end: a job type, or a dict with `job_type`, `parameters` and `on` (Success, Failure or Any End).
 	"""
-	organization = organization or default_organization(frappe.session.user)
+	organization = organization_for(organization, frappe.session.user)
 	members = _members(jobs)
 	with transitions.both_or_neither():
 		made = _new_group(name, organization, mode, on_failure, on_completion)
 		for some in _alike(members, mode):
 			_submit(some, made)
+		if not members:
+			memberships.note(made.name, ends.EMPTY)
 		return made.reload()
 
 
@@ -88,24 +102,30 @@ def cancel_group(name: str, reason: str | None = None) -> None:
 	"""Nobody joins any more; after the commit who waits is canceled, and who runs is asked to stop."""
 	row, user = group_to_act_on(name), frappe.session.user
 	if row.status in statuses.ENDED:
-		frappe.throw(_("Job Group {0} has ended as {1}.").format(name, row.status), GroupEnded)
+		throw(_("Job Group {0} has ended as {1}.").format(name, row.status), GroupEnded)
 	reason = checked(reason, frappe.get_meta(DOCTYPE).get_field("cancel_reason"), "reason")
 	asked = {"cancel_requested_at": clock.now(), "cancel_requested_by": user, "cancel_reason": reason}
-	statements.update(DOCTYPE, name, asked)
-	frappe.db.after_commit.add(lambda: _cancel_members(name, user, reason))
+	statements.update(DOCTYPE, row.name, asked)
+	afterwards.gather(_cancel_members_of, (row.name, user, reason, BATCHES_AT_ONCE))
 
 
 def cancel_left_behind() -> None:
 	"""With the sweep: goes on where a process was killed, and cancels who has come back from an attempt."""
-	for row in statements.fetch(CANCELING):
-		_cancel_members(row.name, row.cancel_requested_by, row.cancel_reason)
+	not_set_aside = troubles.NOT_SET_ASIDE.format(duty=CANCEL, column="`tabJob Group`.name")
+	canceling = {row.name: row for row in statements.fetch(CANCELING.format(not_set_aside=not_set_aside))}
+
+	def cancel(name: str) -> None:
+		row = canceling[name]
+		_cancel_members(name, row.cancel_requested_by, row.cancel_reason, BATCHES_OF_A_SWEEP)
+
+	troubles.each(CANCEL, canceling, cancel)
 
 
 def group_to_act_on(name: str):
 	"""A group that is there for this user; the same words for one that is not, whether it exists or not."""
 	row = frappe.db.get_value(DOCTYPE, name, "*", as_dict=True)
 	if row is None or not tenancy.may_act_on_group(row, frappe.session.user):
-		frappe.throw(_("Job Group {0} was not found.").format(name), frappe.DoesNotExistError)
+		throw(_("Job Group {0} was not found.").format(name), frappe.DoesNotExistError)
 	return row
 
 
@@ -123,7 +143,7 @@ def members_of(name: str, after: tuple[int, str] | None, limit: int) -> list:
 def find(filters: dict, visible: str, before: tuple[datetime, str] | None, limit: int) -> list:
 	"""Groups that a condition leaves visible, newest first, from behind a moment and a name on."""
 	given = {name: value for name, value in filters.items() if value}
-	conditions = [visible.replace("%", "%%"), *(f"job_group.{name} = %s" for name in given)]
+	conditions = [visible, *(f"job_group.{name} = %s" for name in given)]
 	values = list(given.values())
 	if before:
 		conditions.append("(job_group.creation < %s or (job_group.creation = %s and job_group.name < %s))")
@@ -138,10 +158,10 @@ def find(filters: dict, visible: str, before: tuple[datetime, str] | None, limit
 def _new_group(name: str, organization: str, mode: str, on_failure: str, on_completion) -> Document:
 	user = frappe.session.user
 	if reason := tenancy.reason_not_to_submit(user, organization, None):
-		frappe.throw(reason, frappe.PermissionError)
+		throw(reason, frappe.PermissionError)
 	callback = {"job_type": on_completion} if isinstance(on_completion, str) else on_completion or {}
 	if unknown := sorted(set(callback) - {"job_type", "parameters", "on"}):
-		frappe.throw(_("A callback has no {0}.").format(", ".join(unknown)), InvalidJobError)
+		throw(_("A callback has no {0}.").format(", ".join(unknown)), InvalidJobError)
 	fields = {"group_name": name, "organization": organization, "mode": mode, "on_failure": on_failure}
 	if callback:
 		fields |= {"callback_job_type": callback.get("job_type"), "callback_on": callback.get("on", ANY_END)}
@@ -154,13 +174,13 @@ def _members(jobs: list[dict] | dict) -> list[dict]:
 	if isinstance(jobs, dict):
 		many = jobs.get("parameters")
 		if not isinstance(many, list):
-			frappe.throw(_("Give a list of parameters, one for each job of the group."), InvalidJobError)
+			throw(_("Give a list of parameters, one for each job of the group."), InvalidJobError)
 		jobs = [{**jobs, "parameters": one} for one in many]
 	for job in jobs:
 		if not isinstance(job, dict) or not job.get("job_type"):
-			frappe.throw(_("Each job of a group is an object with a job_type."), InvalidJobError)
+			throw(_("Each job of a group is an object with a job_type."), InvalidJobError)
 		if given := sorted({"job_group", "position", "retry_of"} & job.keys()):
-			frappe.throw(_("A group says itself what {0} is.").format(", ".join(given)), InvalidJobError)
+			throw(_("A group says itself what {0} is.").format(", ".join(given)), InvalidJobError)
 	return [{"parameters": None, **job, "position": number} for number, job in enumerate(jobs, start=1)]
 
 
@@ -186,20 +206,41 @@ def _submit(members: list[dict], made: Document) -> None:
 		submit_many(first["job_type"], many, made.organization, positions=places, **options)
 
 
-def _cancel_members(name: str, user: str, reason: str | None) -> None:
+def _cancel_members_of(groups: list[tuple]) -> None:
+	for group in groups:
+		_cancel_members(*group)
+
+
+def _cancel_members(name: str, user: str, reason: str | None, batches: int) -> None:
 	"""In short transactions. Those whom a worker is just starting are asked to stop when they run."""
 	reason = reason or f"Job Group {name} was canceled"
 	for _try in range(TRIES):
-		while _cancel_some(name, user, reason) or _ask_some_to_stop(name, user, reason):
-			continue
-		if not statements.fetch(WAITING, (name,)):
+		is_done = _in_batches(_cancel_some, LAST_PLACE, batches, name, user, reason)
+		is_done &= _in_batches(_ask_some_to_stop, FIRST_PLACE, batches, name, user, reason)
+		if not is_done or not statements.fetch(WAITING.format(1), (name, LAST_PLACE)):
 			break
 	ends.look(name, {"canceled"})
 
 
+def _in_batches(act: Callable, place: int, batches: int, *arguments) -> bool:
+	"""From a place on, each batch behind the one before; False when there are more than so many batches."""
+	for _batch in range(batches):
+		behind = act(place, *arguments)
+		if behind in (None, place):
+			return True
+		place = behind
+	return False
+
+
+def _behind(rows: list) -> int | None:
+	"""Where the next batch begins; at the place of the last, which others may share. None if it was all."""
+	return rows[-1].position if len(rows) == BATCH else None
+
+
 @database.own_transaction
-def _cancel_some(name: str, user: str, reason: str) -> int:
-	jobs = _free([row.name for row in statements.fetch(WAITING, (name,))], states.WAITING)
+def _cancel_some(place: int, name: str, user: str, reason: str) -> int | None:
+	rows = statements.fetch(WAITING.format(BATCH), (name, place))
+	jobs = _free([row.name for row in rows], states.WAITING)
 	for _status, some in groupby(sorted(jobs, key=lambda job: job.status), key=lambda job: job.status):
 		alike = list(some)
 		messages = [reason] * len(alike)
@@ -207,15 +248,16 @@ def _cancel_some(name: str, user: str, reason: str) -> int:
 			alike, states.CANCELED, actor=user, messages=messages, now=clock.now(), **OUT
 		)
 	if names := [job.name for job in jobs]:
-		frappe.db.after_commit.add(lambda: dependents.follow_all(names))
-	return len(jobs)
+		afterwards.gather(dependents.follow_all, *names)
+	return _behind(rows)
 
 
 @database.own_transaction
-def _ask_some_to_stop(name: str, user: str, reason: str) -> int:
-	jobs = _free([row.name for row in statements.fetch(RUNNING, (name,))], [states.RUNNING])
+def _ask_some_to_stop(place: int, name: str, user: str, reason: str) -> int | None:
+	rows = statements.fetch(RUNNING.format(BATCH), (name, place))
+	jobs = _free([row.name for row in rows], [states.RUNNING])
 	if not jobs:
-		return 0
+		return _behind(rows)
 	now, names = clock.now(), ", ".join(["%s"] * len(jobs))
 	statements.execute(
 		f"""update `tabBackground Job` set cancel_requested_at = %s, cancel_requested_by = %s
@@ -224,7 +266,7 @@ def _ask_some_to_stop(name: str, user: str, reason: str) -> int:
 	)
 	told = {"now": now, "actor": user, "message": reason}
 	log.insert_rows([log.row(job, control.CANCEL_REQUESTED, job.status, job.status, **told) for job in jobs])
-	return len(jobs)
+	return _behind(rows)
 
 
 def _free(names: list[str], allowed) -> list:

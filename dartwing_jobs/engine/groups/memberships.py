@@ -6,9 +6,10 @@ import frappe
 from frappe import _
 
 from dartwing_jobs import tenancy
-from dartwing_jobs.engine import database, statements, states, successors
+from dartwing_jobs.engine import afterwards, database, statements, states, successors
 from dartwing_jobs.engine.groups.statuses import ENDED
 from dartwing_jobs.errors import GroupEnded, InvalidJobError
+from dartwing_jobs.messages import throw
 
 SEQUENTIAL, PARALLEL = "Sequential", "Parallel"
 STOP, CONTINUE = "Stop", "Continue"
@@ -68,20 +69,15 @@ def follow(job, to_status: str) -> None:
 
 def note(group: str, event: str) -> None:
 	"""Once per transaction and group, however many of its members move; not at all when it is rolled back."""
-	noted = getattr(frappe.local, "dartwing_groups", None)
-	if noted is None:
-		noted = frappe.local.dartwing_groups = {}
-	if not noted:
-		frappe.db.after_commit.add(lambda: _look(noted))
-		frappe.db.after_rollback.add(noted.clear)
-	noted.setdefault(group, set()).add(event)
+	afterwards.gather(_look, (group, event))
 
 
-def _look(noted: dict[str, set[str]]) -> None:
+def _look(noted: list[tuple[str, str]]) -> None:
 	from dartwing_jobs.engine.groups import ends  # it submits jobs, and what submits jobs knows groups
 
-	groups = dict(noted)
-	noted.clear()
+	groups: dict[str, set[str]] = {}
+	for group, event in noted:
+		groups.setdefault(group, set()).add(event)
 	for group, events in groups.items():
 		ends.look(group, events)
 
@@ -100,19 +96,19 @@ def _held(name: str):
 
 def _check_may_join(job, group) -> None:
 	if not tenancy.may_act_on_group(group, frappe.session.user):
-		frappe.throw(_("Could not find {0}").format(f"Job Group: {group.name}"), frappe.LinkValidationError)
+		throw(_("Could not find {0}").format(f"Job Group: {group.name}"), frappe.LinkValidationError)
 
 
 def _check_has_not_ended(group) -> None:
 	if group.status in ENDED:
 		message = _("Job Group {0} has ended as {1}; no more jobs can join it.")
-		frappe.throw(message.format(group.name, group.status), GroupEnded)
+		throw(message.format(group.name, group.status), GroupEnded)
 
 
 def _check_is_not_being_canceled(group) -> None:
 	if group.cancel_requested_at and group.status not in ENDED:
 		message = _("Job Group {0} is being canceled; no more jobs can join it.")
-		frappe.throw(message.format(group.name), GroupEnded)
+		throw(message.format(group.name), GroupEnded)
 
 
 def _reopen(group, stand_in) -> None:
@@ -136,10 +132,10 @@ def _place_of_retried(job) -> int | None:
 def _stand_behind(job, group, replaced: int | None) -> None:
 	if job.depends_on:
 		message = _("Job Group {0} is sequential: its jobs wait for each other, and cannot depend on {1}.")
-		frappe.throw(message.format(group.name, job.depends_on), InvalidJobError)
+		throw(message.format(group.name, job.depends_on), InvalidJobError)
 	if job.position <= group.last_position and not replaced:
 		message = _("Job Group {0} is sequential and has {1} places already; jobs can only join behind them.")
-		frappe.throw(message.format(group.name, group.last_position), InvalidJobError)
+		throw(message.format(group.name, group.last_position), InvalidJobError)
 	job.depends_on = _one_before(job) if replaced else _last_of(group)
 	job.on_parent_failure = POLICIES[group.on_failure]
 
@@ -160,7 +156,7 @@ def _check_free(positions: list[int], group) -> None:
 	is_twice = len(set(positions)) < len(positions)
 	if is_twice or (inside and (_is_taken(group.name, inside) or _is_taken_by_others(group.name, inside))):
 		message = _("The place {0} in Job Group {1} is taken.")
-		frappe.throw(message.format((inside or positions)[0], group.name), InvalidJobError)
+		throw(message.format((inside or positions)[0], group.name), InvalidJobError)
 
 
 def _is_taken(group: str, positions: list[int]) -> bool:

@@ -6,6 +6,7 @@ The table of docs/groups.md, as code.
 from dartwing_jobs.engine import states
 
 QUEUED, RUNNING, COMPLETED, PARTIAL, CANCELED = "Queued", "Running", "Completed", "Partial", "Canceled"
+ALL = (QUEUED, RUNNING, COMPLETED, PARTIAL, CANCELED)
 ENDED = frozenset({COMPLETED, PARTIAL, CANCELED})
 # nobody has worked on these
 UNTOUCHED = states.WAITING | {states.CANCELED}

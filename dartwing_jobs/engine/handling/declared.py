@@ -13,9 +13,11 @@ from types import ModuleType
 import frappe
 from frappe import _
 
+from dartwing_jobs.engine.handling import handlers
 from dartwing_jobs.engine.handling.handlers import HOOK, Declaration, declaration_of
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 DOCTYPE = "Job Type"
 # options that are kept under another name
@@ -34,13 +36,15 @@ def _by_job_type() -> dict[str, Callable]:
 		first = found.setdefault(name, handler)
 		if first is not handler:
 			message = _("Job Type {0} is declared twice: by {1} and by {2}.")
-			frappe.throw(message.format(name, _path(first), _path(handler)), InvalidJobError)
+			throw(message.format(name, _path(first), _path(handler)), InvalidJobError)
 	return found
 
 
 def _declaring_handlers(path: str) -> list[Callable]:
 	"""The handler at a path, or those defined in the module there, as far as they declare something."""
 	target = _load(path)
+	if not isinstance(target, ModuleType):
+		handlers.check(path, target)
 	members = vars(target).values() if isinstance(target, ModuleType) else [target]
 	own = [member for member in members if target is member or getattr(member, "__module__", None) == path]
 	return [member for member in own if declaration_of(member)]

@@ -11,6 +11,7 @@ from dartwing_jobs import parameters
 from dartwing_jobs.engine import statements
 from dartwing_jobs.engine.rules.categories import IMPORT_EXPORT
 from dartwing_jobs.errors import InputChanged, InvalidJobError
+from dartwing_jobs.messages import throw
 
 ADDRESSES = ("/files/", "/private/files/")
 CHUNK = 1 << 20
@@ -53,7 +54,7 @@ def _readable_file(address: str, user: str):
 		if frappe.has_permission("File", "read", doc=file, user=user):
 			return file
 	message = _("Input {0} was not found, or {1} may not read it.")
-	return frappe.throw(message.format(address, user), InvalidJobError)
+	return throw(message.format(address, user), InvalidJobError)
 
 
 def _files(address: str) -> list:

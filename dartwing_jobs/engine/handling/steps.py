@@ -7,10 +7,14 @@ from typing import Any, NamedTuple
 
 import frappe
 
-from dartwing_jobs.engine import rows, statements
+from dartwing_jobs.engine import rows, sanitize, statements
+from dartwing_jobs.engine.handling import outputs
+from dartwing_jobs.errors import ResultNotStorable
 
 DOCTYPE = "Job Step"
 SHOWN_LENGTH = 140
+# the next attempt needs all of a result, and servers refuse packets of more than 16 megabytes
+MOST_CHARACTERS = 4_000_000
 
 
 class Step(NamedTuple):
@@ -26,14 +30,16 @@ def find(job_name: str, key: str) -> Step | None:
 
 def remember(job, key: str, result: Any, now: datetime) -> Step:
 	"""Writes a step in the handler's transaction."""
-	# what JSON does not have is kept as text: refusing it here would forget a step that was done
-	stored = json.dumps(result, default=str)
+	stored = outputs.as_json(result)
+	if len(stored) > MOST_CHARACTERS:
+		said = f"The result of a step has {len(stored)} characters of JSON, and {MOST_CHARACTERS} at most."
+		raise ResultNotStorable(f"{said} Attach it as a file, and give back its address.")
 	row = rows.new(
 		job.owner_user,
 		now,
 		background_job=job.name,
 		organization=job.organization,
-		step_key=key[:SHOWN_LENGTH],
+		step_key=sanitize.storable(key[:SHOWN_LENGTH]),
 		key_hash=_digest(key),
 		attempt=job.attempt,
 		result=stored,
@@ -53,4 +59,4 @@ def _digest(key: str) -> str:
 	"""Databases compare texts in their own ways, digests alike."""
 	if not key or not isinstance(key, str):
 		raise ValueError("A step needs a key: a text that is the same in every attempt")
-	return hashlib.sha256(key.encode()).hexdigest()
+	return hashlib.sha256(key.encode(errors="surrogatepass")).hexdigest()

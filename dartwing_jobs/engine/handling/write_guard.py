@@ -87,7 +87,7 @@ class GuardedCallbacks:
 
 	def guarded(self, function: Callable) -> Callable:
 		def call() -> None:
-			with _in_place_of(frappe.local.db, "sql", self.guard.around_sql):
+			with in_place_of(frappe.local.db, "sql", self.guard.around_sql):
 				function()
 
 		return call
@@ -103,9 +103,9 @@ def guarding(job_type) -> Iterator[None]:
 	frappe.local.dartwing_write_guard = guard
 	try:
 		with (
-			_in_place_of(db, "sql", guard.around_sql),
-			_in_place_of(db, "before_commit", guard.around_callbacks),
-			_in_place_of(db, "after_commit", guard.around_callbacks),
+			in_place_of(db, "sql", guard.around_sql),
+			in_place_of(db, "before_commit", guard.around_callbacks),
+			in_place_of(db, "after_commit", guard.around_callbacks),
 		):
 			yield
 	except LeaseLost:
@@ -148,7 +148,7 @@ def tables_of(doctypes: list[str]) -> set[str]:
 
 
 @contextmanager
-def _in_place_of(owner, name: str, around: Callable[[Callable], Callable]) -> Iterator[None]:
+def in_place_of(owner, name: str, around: Callable[[Callable], Callable]) -> Iterator[None]:
 	"""Puts a wrapper over something that one object has, and takes it away again."""
 	own = vars(owner).get(name)  # another wrapper, such as the recorder's
 	setattr(owner, name, around(getattr(owner, name)))

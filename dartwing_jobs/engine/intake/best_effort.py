@@ -1,10 +1,13 @@
 """Work that must never fail the work it tells of: notifications, and what else a site declares to be so."""
 
+import logging
 from collections.abc import Callable
 
 import frappe
 
 from dartwing_jobs.engine import database
+from dartwing_jobs.engine.intake import payload
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.rules import policies
 
 SAVEPOINT = "dartwing_best_effort"
@@ -33,5 +36,6 @@ def attempt(submit: Callable, job_type: str):
 
 
 def _tell(job_type: str, error: Exception) -> None:
-	frappe.logger("dartwing_jobs").warning("%s could not be submitted: %s", job_type, error)
-	frappe.log_error(title=f"{job_type} could not be submitted")
+	about = {**payload.here(), "job_type": job_type}
+	reports.to_log(f"{job_type} could not be submitted", error, logging.WARNING, about)
+	reports.to_error_log(f"{job_type} could not be submitted", error)

@@ -38,7 +38,7 @@ def key_of_its_own(job) -> str:
 def job_hash(job, parameters: str | None) -> str:
 	"""What makes two submissions the same to the deduplication window; priority and limits do not."""
 	who = [job.job_type, job.organization, job.project_id, job.owner_user]
-	when = [_as_text(job.scheduled_for), job.depends_on]
+	when = [_as_text(job.scheduled_utc), job.depends_on]
 	return digest([*who, *when, _loaded(parameters)])
 
 
@@ -51,6 +51,11 @@ def digest(value: Any) -> str:
 	"""SHA-256 of the normalized value: sorted JSON, moments in UTC."""
 	text = json.dumps(normalized(value), sort_keys=True, separators=(",", ":"), default=str)
 	return hashlib.sha256(text.encode()).hexdigest()
+
+
+def exact_digest(texts: list[str]) -> str:
+	"""SHA-256 of texts as they are: two that differ by a byte have two."""
+	return hashlib.sha256(json.dumps(texts).encode()).hexdigest()
 
 
 def normalized(value: Any) -> Any:

@@ -24,15 +24,15 @@ WAIT_AS_BEFORE = {
 
 
 @contextmanager
-def conflicts_named() -> Iterator[None]:
+def conflicts_named(message: str | None = None) -> Iterator[None]:
 	"""In a caller's transaction nothing can be tried again: whoever began it must, and is told by a class."""
 	try:
 		yield
 	except Exception as error:
 		if isinstance(error, SubmitConflict) or not database.is_conflict(error):
 			raise
-		message = _("The submit met another transaction. Roll back and try again.")
-		raise SubmitConflict(message) from error
+		said = message or _("The submit met another transaction. Roll back and try again.")
+		raise SubmitConflict(said) from error
 
 
 @contextmanager

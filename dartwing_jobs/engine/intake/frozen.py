@@ -11,29 +11,34 @@ from dartwing_jobs.document import checked
 from dartwing_jobs.engine import states
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import FrozenFieldError
+from dartwing_jobs.messages import throw
 
 # while the job waits; everything else never
 EDITABLE_WHILE_WAITING = frozenset({"priority", "scheduled_for", "max_retries", "timeout_seconds"})
 BOOKKEEPING = frozenset({"modified", "modified_by", "idx"})
 STANDARD = ("owner", "creation", "docstatus")
 # forms show these read-only too, but the controller fills them in at insert
-FILLED_AT_INSERT = frozenset({"status", "created_at", "job_hash", "run_at", "input_checksums"})
+FILLED_AT_INSERT = frozenset(
+	{"status", "created_at", "created_utc", "scheduled_utc", "job_hash", "run_at", "input_checksums"}
+)
+# the controller's own answer to an edit of another field
+FOLLOWING = frozenset({"scheduled_utc"})
 
 
 def check_new(job) -> None:
 	"""Jobs are born Pending, with nothing that only the engine can know."""
 	if job.status != states.PENDING:
 		message = _("A new job is {0}; it cannot be created as {1}.").format(states.PENDING, job.status)
-		frappe.throw(message, FrozenFieldError)
+		throw(message, FrozenFieldError)
 	for fieldname, field in shipped_fields().items():
 		if field.get("read_only") and fieldname not in FILLED_AT_INSERT and job.get(fieldname):
 			message = _("{0} is set by the engine; leave it out when you create a job.")
-			frappe.throw(message.format(_(field["label"])), FrozenFieldError)
+			throw(message.format(_(field["label"])), FrozenFieldError)
 
 
 def check_changes(job) -> None:
 	"""Compares a job that is about to be written with the stored one."""
-	_check(job, [field for field in _guarded_fields() if _differs(job, field)])
+	_check(job, [field for field in _guarded_fields() if field not in FOLLOWING and _differs(job, field)])
 
 
 def check_db_set(job, values: dict) -> None:
@@ -42,17 +47,17 @@ def check_db_set(job, values: dict) -> None:
 	for fieldname in changed:
 		checked(values[fieldname], job.meta.get_field(fieldname), fieldname)
 	if "priority" in values and values["priority"] not in priorities.ALL:
-		frappe.throw(_("Priority must be one of {0}.").format(", ".join(priorities.ALL)), FrozenFieldError)
+		throw(_("Priority must be one of {0}.").format(", ".join(priorities.ALL)), FrozenFieldError)
 
 
 def _check(job, changed: list[str]) -> None:
 	if frozen := sorted(set(changed) - EDITABLE_WHILE_WAITING):
 		message = _("Job {0} has been submitted: {1} cannot be edited any more.")
-		frappe.throw(message.format(job.name, ", ".join(frozen)), FrozenFieldError)
+		throw(message.format(job.name, ", ".join(frozen)), FrozenFieldError)
 	status = frappe.db.get_value("Background Job", job.name, "status")
 	if changed and status not in states.WAITING:
 		message = _("Job {0} is {1}: {2} can be edited only while it waits.")
-		frappe.throw(message.format(job.name, status, ", ".join(sorted(changed))), FrozenFieldError)
+		throw(message.format(job.name, status, ", ".join(sorted(changed))), FrozenFieldError)
 
 
 @lru_cache

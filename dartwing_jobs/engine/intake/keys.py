@@ -19,11 +19,18 @@ from dartwing_jobs.engine import database, rows, statements, states
 from dartwing_jobs.engine.intake import fingerprints, foreign
 from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.errors import DuplicateJob, InvalidJobError, KeyConflict, SubmitConflict
+from dartwing_jobs.messages import throw
 
 DOCTYPE = "Job Idempotency Key"
 UNIQUE_INDEX = "unique_active_job_key"
 IDEMPOTENCY_KEY, WINDOW = "Idempotency Key", "Deduplication Window"
 KINDS = (IDEMPOTENCY_KEY, WINDOW)
+# of Background Job: two that differ by a byte are two keys. The table of keys compares digests
+COLLATIONS = {
+	"unique_key": database.EVERY_BYTE,
+	"idempotency_key": database.BYTES_OF_WORDS,
+	"job_hash": database.BYTES_OF_WORDS,
+}
 ANSWER, REFUSE, ALLOW = "answer", "refuse", "allow"
 DAY = 24 * 60 * 60
 ROWS_AT_ONCE = 500
@@ -38,8 +45,13 @@ STATUSES = {
 	states.DEAD_LETTER: "dead",
 	states.CANCELED: "dead",
 }
+SUCCEEDED = STATUSES[states.COMPLETED]
 # a job that ended so has no answer: the next one takes its keys over
-WITHOUT_ANSWER = frozenset({states.DEAD_LETTER, states.CANCELED, None})
+WITHOUT_ANSWER = frozenset({states.DEAD_LETTER, states.CANCELED})
+# what a job that was cleaned up has left behind
+LEFT = f"""select owner, background_job, job_id, organization, result_ref, first_seen_at, modified
+	from `tab{DOCTYPE}` where background_job = %s and kind = '{IDEMPOTENCY_KEY}' and status = '{SUCCEEDED}'"""
+JOB = "select * from `tabBackground Job` where name = %s"
 HOLDER = "select name from `tabBackground Job` where organization = %s and unique_key = %s"
 # reads what is committed now, where the transaction's own snapshot is older
 AS_IT_IS_NOW = "lock in share mode"
@@ -97,17 +109,47 @@ def holder_of(job) -> str | None:
 
 def holder_now(job) -> str:
 	"""The same for one that has just refused this job: it may be newer than this transaction's snapshot."""
-	return read_now(HOLDER, (job.organization, job.unique_key)).name
+	return _read_now(HOLDER, (job.organization, job.unique_key)).name
 
 
-def read_now(statement: str, values: tuple):
-	"""A row that was committed, perhaps after this transaction's snapshot; raises where it cannot be seen."""
+def read_earlier(job_name: str, asked):
+	"""The row of the job that answers for what is `asked`; of one that was cleaned up, what its key knows.
+
+	Type, project and parameters were compared with the key's: they are as asked.
+	"""
+	if row := _find_now(JOB, (job_name,)):
+		return row
+	key = _read_now(LEFT, (job_name,))
+	same = {
+		name: asked.get(name) for name in ("job_type", "project_id", "input_parameters", "idempotency_key")
+	}
+	return frappe._dict(
+		same,
+		name=job_name,
+		job_id=key.job_id,
+		organization=key.organization,
+		owner=key.owner,
+		owner_user=key.owner,
+		status=states.COMPLETED,
+		created_at=key.first_seen_at,
+		completed_at=key.modified,
+		output_reference=key.result_ref if key.result_ref != job_name else None,
+	)
+
+
+def _find_now(statement: str, values: tuple):
+	"""A row that was committed, perhaps after this transaction's snapshot; None where it cannot be seen."""
 	found = statements.fetch(statement, values)
 	if not found and _can_look_past_snapshot():
 		found = statements.fetch(f"{statement} {AS_IT_IS_NOW}", values)
+	return found[0] if found else None
+
+
+def _read_now(statement: str, values: tuple):
+	found = _find_now(statement, values)
 	if not found:
 		raise SubmitConflict(_("The same is being submitted by somebody else; roll back and try again."))
-	return found[0]
+	return found
 
 
 def refuse_if_unwanted(answers: dict[str, str], if_duplicate: str) -> None:
@@ -116,13 +158,13 @@ def refuse_if_unwanted(answers: dict[str, str], if_duplicate: str) -> None:
 
 
 def refuse(job_name: str) -> None:
-	frappe.throw(_("This was submitted before, as {0}.").format(job_name), DuplicateJob)
+	throw(_("This was submitted before, as {0}.").format(job_name), DuplicateJob)
 
 
 def check_wish(if_duplicate: str) -> None:
 	if if_duplicate not in (ANSWER, REFUSE, ALLOW):
 		message = _("if_duplicate must be {0}, {1} or {2}, not {3}.")
-		frappe.throw(message.format(ANSWER, REFUSE, ALLOW, if_duplicate), InvalidJobError)
+		throw(message.format(ANSWER, REFUSE, ALLOW, if_duplicate), InvalidJobError)
 
 
 @contextmanager
@@ -162,22 +204,33 @@ def follow(job, to_status: str, now: datetime, changes: dict) -> None:
 def hand_over(from_job: str, to_job: str) -> None:
 	"""A successor takes over the keys of the job that failed, and has yet to run."""
 	statements.execute(
-		f"update `tab{DOCTYPE}` set background_job = %s, status = 'pending' where background_job = %s",
-		(to_job, from_job),
+		f"""update `tab{DOCTYPE}` set background_job = %s, status = 'pending',
+		job_id = (select job_id from `tabBackground Job` where name = %s) where background_job = %s""",
+		(to_job, to_job, from_job),
+	)
+
+
+def forget_all_but_answers(jobs: list[str]) -> None:
+	"""Jobs are cleaned up: the keys of those that succeeded go on to answer, for as long as they live."""
+	statements.execute(
+		f"""delete from `tab{DOCTYPE}` where background_job in ({", ".join(["%s"] * len(jobs))})
+		and (kind = %s or coalesce(status, '') <> %s)""",
+		[*jobs, WINDOW, SUCCEEDED],
 	)
 
 
 @database.own_transaction
-def note_seen(job_name: str) -> None:
-	"""Somebody was answered with this job. Afterwards, so that no submit waits for another's note."""
+def note_seen(job_names: list[str]) -> None:
+	"""A caller was answered with these jobs. Afterwards, so that no submit waits for another's note."""
 	free = f"select name from `tab{DOCTYPE}` where background_job = %s for update skip locked"
-	for row in statements.fetch(free, (job_name,)):
-		statements.update(DOCTYPE, row.name, {"last_seen_at": clock.now()})
+	for job_name in sorted(set(job_names)):
+		for row in statements.fetch(free, (job_name,)):
+			statements.update(DOCTYPE, row.name, {"last_seen_at": clock.now()})
 
 
 def _claim(job, kind: str, key: str, seconds: int, parameters: str | None) -> Claim:
 	of_parameters = fingerprints.params_hash(job, parameters) if kind == IDEMPOTENCY_KEY else key
-	return Claim(job, kind, key, fingerprints.digest([kind, key]), of_parameters, seconds)
+	return Claim(job, kind, key, fingerprints.exact_digest([kind, key]), of_parameters, seconds)
 
 
 def _take(claims: list[Claim], moments: list[datetime]) -> dict[str, str]:
@@ -200,13 +253,18 @@ def _take(claims: list[Claim], moments: list[datetime]) -> dict[str, str]:
 
 
 def _is_answer(row) -> bool:
-	return bool(row.is_fresh) and row.job_status not in WITHOUT_ANSWER
+	"""A key does not expire before its job has ended, and outlives the job's row. A window does neither."""
+	is_key = row.kind == IDEMPOTENCY_KEY
+	if row.job_status is None:
+		return bool(row.is_fresh) and is_key and row.status == SUCCEEDED
+	is_alive = is_key and row.job_status in states.ACTIVE
+	return row.job_status not in WITHOUT_ANSWER and (is_alive or bool(row.is_fresh))
 
 
 def _answer(claim: Claim, params_hash: str, job_name: str) -> str:
 	if params_hash != claim.params_hash:
 		message = _("The idempotency key {0} was used for {1}, with other parameters.")
-		frappe.throw(message.format(claim.key, job_name), KeyConflict)
+		throw(message.format(claim.key, job_name), KeyConflict)
 	return job_name
 
 
@@ -218,8 +276,8 @@ def _find(claims: list[Claim], how: str = "") -> dict:
 	for start in range(0, len(hashes), ROWS_AT_ONCE):
 		some = hashes[start : start + ROWS_AT_ONCE]
 		found += statements.fetch(
-			f"""select k.name, k.key_hash, k.params_hash, k.background_job, job.status as job_status,
-			k.expires_at > utc_timestamp(6) as is_fresh from `tab{DOCTYPE}` k
+			f"""select k.name, k.kind, k.status, k.key_hash, k.params_hash, k.background_job,
+			job.status as job_status, k.expires_at > utc_timestamp(6) as is_fresh from `tab{DOCTYPE}` k
 			left join `tabBackground Job` job on job.name = k.background_job
 			where k.organization = %s and k.key_hash in ({", ".join(["%s"] * len(some))}) {how}""",
 			[claims[0].job.organization, *some],
@@ -257,6 +315,7 @@ def _held(claim: Claim, utc: datetime) -> dict:
 		"params_hash": claim.params_hash,
 		"status": STATUSES[states.PENDING],
 		"background_job": claim.job.name,
+		"job_id": claim.job.job_id,
 		"first_seen_at": claim.job.created_at,
 		"last_seen_at": claim.job.created_at,
 		"expires_at": utc + timedelta(seconds=claim.seconds),
@@ -265,7 +324,8 @@ def _held(claim: Claim, utc: datetime) -> dict:
 
 def _take_over(claim: Claim, row, utc: datetime) -> bool:
 	"""Unless somebody else has done so since it was read."""
-	columns = {**_held(claim, utc), "result_ref": None, "error_ref": None, "modified": claim.job.created_at}
+	columns = {**_held(claim, utc), "result_ref": None, "error_ref": None}
+	columns |= {"owner": claim.job.owner_user, "modified": claim.job.created_at}
 	return statements.update(DOCTYPE, row.name, columns, {"background_job": row.background_job})
 
 

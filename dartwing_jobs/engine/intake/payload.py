@@ -14,6 +14,7 @@ from frappe import _
 
 from dartwing_jobs.engine.intake import fingerprints
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 USER, SYSTEM, API_KEY = "user", "system", "api_key"
 # texts of the contract, and how long they may be
@@ -49,17 +50,17 @@ def check(job) -> None:
 			check_text(value, fieldname, length)
 	if job.traceparent and not TRACEPARENT.fullmatch(job.traceparent):
 		message = _("traceparent must be as W3C Trace Context has it, not {0}.")
-		frappe.throw(message.format(job.traceparent), InvalidJobError)
+		throw(message.format(job.traceparent), InvalidJobError)
 
 
 def check_text(value, name: str, length: int) -> None:
 	if not isinstance(value, str) or not value.strip():
-		frappe.throw(_("{0} must be a text that is not empty.").format(name), InvalidJobError)
+		throw(_("{0} must be a text that is not empty.").format(name), InvalidJobError)
 	if len(value) > length:
 		message = _("{0} has {1} characters; at most {2} are allowed.")
-		frappe.throw(message.format(name, len(value), length), InvalidJobError)
+		throw(message.format(name, len(value), length), InvalidJobError)
 	if CONTROL.search(value):
-		frappe.throw(_("{0} contains a control character.").format(name), InvalidJobError)
+		throw(_("{0} contains a control character.").format(name), InvalidJobError)
 
 
 @contextmanager
@@ -75,6 +76,17 @@ def running(job) -> Iterator[None]:
 def current_job():
 	"""The job whose handler runs here; None outside of handlers."""
 	return getattr(frappe.local, "dartwing_job", None)
+
+
+def here():
+	"""The ids of what goes on here: of the job whose handler runs, or of the request; maybe none."""
+	if job := current_job():
+		return job
+	headers = _headers()
+	if headers is NO_REQUEST:
+		return {}
+	known = _request_id(headers)
+	return {"request_id": known, "correlation_id": _storable(headers, "X-Correlation-Id") or known}
 
 
 def request_id() -> str:

@@ -8,7 +8,8 @@ from frappe.utils import cint, cstr
 
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.engine import statements
-from dartwing_jobs.engine.submit import submit
+from dartwing_jobs.engine.submit import organization_for, submit
+from dartwing_jobs.messages import throw
 
 DOCTYPE = "Job Template"
 ACTIVE, ARCHIVED = "Active", "Archived"
@@ -24,6 +25,8 @@ def submit_from_template(
 	In the template's organization; for a global one, in the one that is named or the caller's only one.
 	Options are those of `submit`.
 	"""
+	if organization:
+		organization = organization_for(organization, frappe.session.user)
 	found = _to_submit_from(template, organization)
 	laid_over = parameters.load(parameters.canonical(overrides, "Overrides"))
 	given = merged(parameters.load(found.default_params), laid_over)
@@ -48,7 +51,7 @@ def find(filters: dict, limit: int, cursor: tuple | None = None) -> list:
 
 
 def refuse_missing(template: str) -> None:
-	frappe.throw(_("Job Template {0} was not found.").format(template), frappe.DoesNotExistError)
+	throw(_("Job Template {0} was not found.").format(template), frappe.DoesNotExistError)
 
 
 def name_key(template_name: str | None) -> str:
@@ -96,10 +99,9 @@ def _visible_to(user: str) -> tuple[list[str], list]:
 	if tenancy.is_unrestricted(user):
 		return ["1 = 1"], []
 	types = _types_to_submit(user)
-	usable = f"""{_literal(tenancy.rows_to_submit_in(user, DOCTYPE))} and {TABLE}.status = '{ACTIVE}'
+	usable = f"""{tenancy.rows_to_submit_in(user, DOCTYPE)} and {TABLE}.status = '{ACTIVE}'
 		and {TABLE}.job_type in ({", ".join(["%s"] * len(types)) or "null"})"""
-	readable = tenancy.query_conditions(user, DOCTYPE)
-	return [f"({_literal(readable)} or ({usable}))"], types
+	return [f"({tenancy.query_conditions(user, DOCTYPE)} or ({usable}))"], types
 
 
 def _types_to_submit(user: str) -> list[str]:
@@ -116,8 +118,3 @@ def _is_granted(user: str, organization: str, required: str | None) -> bool:
 	if doctype and not frappe.db.exists("DocType", doctype):
 		return False  # nobody may; and one such type must not empty everybody's list
 	return not tenancy.reason_not_to_submit(user, organization, required)
-
-
-def _literal(condition: str) -> str:
-	"""A condition with its values in it, for a statement that has others to fill in."""
-	return condition.replace("%", "%%")

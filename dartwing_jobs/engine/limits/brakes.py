@@ -1,4 +1,4 @@
-"""What keeps a job from starting although it is due: pauses, and limits on what runs or starts.
+"""What keeps a job from starting although it is due: pauses, disabled types, limits on what runs or starts.
 
 Limits are counted from what really runs, by one worker at a time (`turnstiles.py`), in the transaction
 that starts the job: never too many, and a worker that is killed takes no place with it.
@@ -14,6 +14,7 @@ from dartwing_jobs.engine.burials import ALERT
 from dartwing_jobs.engine.rules import policies
 
 RUNNING = "(select 1 from `tabBackground Job` where {0} limit {1}) counted"
+DISABLED = "disabled type"
 STARTED = "(select 1 from `tabJob Run` where job_type = %s and name > %s limit {0}) counted"
 
 
@@ -86,6 +87,20 @@ def pause_on(job, facts) -> Pause | None:
 	return None
 
 
+def pause_of_type(name: str, facts) -> Pause | None:
+	"""What holds all jobs of a type: it is disabled, or paused."""
+	return _first(_pauses(facts.type_named(name), None))
+
+
+def pause_of_organization(name: str, facts) -> Pause | None:
+	return _first(_pauses(None, facts.policy_of(name)))
+
+
+def disabled(job_type: str) -> Pause:
+	"""A type that takes no new jobs does not start the old ones either."""
+	return Pause(f"{DISABLED}|{job_type}", f"Job Type {job_type} is disabled", {"job_type": job_type})
+
+
 def limits_on(job, facts) -> list[Limit]:
 	"""The limits that this job is counted under, in the order in which everybody counts."""
 	if job.job_type == ALERT:
@@ -109,6 +124,8 @@ def behind(key: str, facts) -> Brake | None:
 
 
 def _pauses(job_type, policy):
+	if job_type and not job_type.is_enabled:
+		yield disabled(job_type.name)
 	if job_type and job_type.paused:
 		yield _pause("paused type", f"Job Type {job_type.name}", job_type, {"job_type": job_type.name})
 	if policy and policy.paused:
@@ -180,8 +197,9 @@ def _first(brakes) -> Brake | None:
 
 
 _BY_KIND: dict[str, Callable] = {
-	"paused type": lambda name, facts: _first(_pauses(facts.type_named(name), None)),
-	"paused organization": lambda name, facts: _first(_pauses(None, facts.policy_of(name))),
+	DISABLED: pause_of_type,
+	"paused type": pause_of_type,
+	"paused organization": pause_of_organization,
 	"queue": lambda name, facts: _first(_queue_limit(name, facts.most_running_in(name))),
 	"organization": lambda name, facts: _first(_organization_limit(facts.policy_of(name))),
 	"type": lambda name, facts: _first(_type_limit(facts.type_named(name))),

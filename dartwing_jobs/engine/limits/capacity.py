@@ -1,17 +1,21 @@
 """How many jobs may wait: in a queue, and of one organization. Further ones are refused, and leave no row.
 
 Counted by a connection of its own: this transaction may not see what others have committed since it began.
-Who counts goes through a turnstile, so that two cannot both take the last place. Only where there is a limit.
+Who counts goes through a turnstile and leaves a reservation, so that two cannot both take the last place; the
+turnstile is free again before the jobs are written. Only where there is a limit.
 """
+
+from typing import NamedTuple
 
 import frappe
 from frappe import _
 
 from dartwing_jobs.engine import database, statements
 from dartwing_jobs.engine.burials import ALERT
-from dartwing_jobs.engine.limits import turnstiles
+from dartwing_jobs.engine.limits import reservations, turnstiles
 from dartwing_jobs.engine.rules import policies, routes
 from dartwing_jobs.errors import QueueFull
+from dartwing_jobs.messages import throw
 
 # in line, held, or waiting for their moment; children of unfinished parents wait elsewhere
 IN_QUEUE = """select
@@ -19,70 +23,67 @@ IN_QUEUE = """select
 	(select count(*) from (select 1 from `tabBackground Job`
 		where job_queue = %s and held_by is not null limit %s) held) +
 	(select count(*) from (select 1 from `tabBackground Job`
-		where job_queue = %s and run_at is not null limit %s) not_yet_due) as waiting"""
-OF_ORGANIZATION = """select count(*) as waiting from (select 1 from `tabBackground Job`
+		where job_queue = %s and run_at is not null limit %s) not_yet_due)"""
+OF_ORGANIZATION = """select count(*) from (select 1 from `tabBackground Job`
 	where organization = %s and status in ('Pending', 'Queued') limit %s) waiting_jobs"""
 
-STILL_THERE = "select name from `tabBackground Job` where status in ('Pending', 'Queued')"
-BATCH = 1000
+
+class Limit(NamedTuple):
+	"""No more than so many may wait."""
+
+	turnstile: str
+	most: int
+	count: str
+	values: tuple
+	refusal: str
 
 
 def check(jobs: list) -> None:
 	"""Raises QueueFull when these jobs, all alike, are too many for their queue or their organization."""
-	job = jobs[0]
-	if job.job_type == ALERT:
+	limits = [] if jobs[0].job_type == ALERT else _limits_on(jobs[0])
+	if not limits:
 		return
-	most = routes.most_waiting(job.job_queue)
-	if most and _exceeds(turnstile_of_queue(job.job_queue), most, jobs, IN_QUEUE, (job.job_queue, most) * 3):
-		message = _("Queue full: {0} takes at most {1} waiting jobs. Try again later, or use another queue.")
-		frappe.throw(message.format(job.job_queue, most), QueueFull)
-	most = policies.most_waiting_of(job.organization)
-	turnstile, values = turnstile_of_organization(job.organization), (job.organization, most)
-	if most and _exceeds(turnstile, most, jobs, OF_ORGANIZATION, values):
-		message = _("Queue full: organization {0} may have at most {1} waiting jobs. Try again later.")
-		frappe.throw(message.format(job.organization, most), QueueFull)
+	statements.arrive()  # their names, too
+	exceeded = _reserve(jobs, limits)
+	if exceeded and reservations.give_back_vanished():
+		exceeded = _reserve(jobs, limits)
+	if exceeded:
+		throw(exceeded.refusal, QueueFull)
 
 
 def turnstile_of_queue(job_queue: str) -> str:
-	return f"waiting|queue|{job_queue}"
+	return turnstiles.short(f"waiting|queue|{job_queue}")
 
 
 def turnstile_of_organization(organization: str) -> str:
-	return f"waiting|organization|{organization}"
+	return turnstiles.short(f"waiting|organization|{organization}")
 
 
-def _exceeds(turnstile: str, most: int, jobs: list, statement: str, values: tuple) -> bool:
-	statements.arrive()  # their names, too
-	turnstiles.enter(turnstile)
+def _limits_on(job) -> list[Limit]:
+	"""In the order in which everybody counts."""
+	limits = []
+	if most := routes.most_waiting(job.job_queue):
+		message = _("Queue full: {0} takes at most {1} waiting jobs. Try again later, or use another queue.")
+		refusal = message.format(job.job_queue, most)
+		values = (job.job_queue, most) * 3
+		limits.append(Limit(turnstile_of_queue(job.job_queue), most, IN_QUEUE, values, refusal))
+	if most := policies.most_waiting_of(job.organization):
+		message = _("Queue full: organization {0} may have at most {1} waiting jobs. Try again later.")
+		refusal, values = message.format(job.organization, most), (job.organization, most)
+		turnstile = turnstile_of_organization(job.organization)
+		limits.append(Limit(turnstile, most, OF_ORGANIZATION, values, refusal))
+	return limits
+
+
+def _reserve(jobs: list, limits: list[Limit]) -> Limit | None:
+	"""Takes a place for each job under each limit, or none at all; returns the limit that has too few."""
 	with database.beside():
-		(row,) = statements.fetch(statement, values)
-	taken, free = _taken_here(), most - row.waiting - len(jobs)
-	mine = taken.get(turnstile, [])
-	if len(mine) > free:
-		mine = _still_there(mine)
-	taken[turnstile] = mine
-	if len(mine) > free:
-		return True
-	mine += [job.name for job in jobs]
-	return False
-
-
-def _still_there(names: list[str]) -> list[str]:
-	"""Those that wait in this transaction: a savepoint may have taken others back."""
-	batches = [names[start : start + BATCH] for start in range(0, len(names), BATCH)]
-	found = [
-		statements.fetch(f"{STILL_THERE} and name in ({', '.join(['%s'] * len(batch))})", batch)
-		for batch in batches
-	]
-	return [row.name for rows in found for row in rows]
-
-
-def _taken_here() -> dict[str, list[str]]:
-	"""Jobs to which this transaction has given places; nobody else sees them before its commit."""
-	taken = getattr(frappe.local, "dartwing_places", None)
-	if taken is None:
-		taken = frappe.local.dartwing_places = {}
-	if not taken:
-		frappe.db.after_commit.add(taken.clear)
-		frappe.db.after_rollback.add(taken.clear)
-	return taken
+		database.begin_read_committed()  # what those have left who went through before
+		for limit in limits:
+			turnstiles.enter(limit.turnstile)
+			if reservations.taken(limit.turnstile, limit.count, limit.values) + len(jobs) > limit.most:
+				return limit
+		made = reservations.make([limit.turnstile for limit in limits], jobs)
+		frappe.db.commit()  # nosemgrep: a connection of its own
+	reservations.keep_until_the_end(made, jobs[0].name)
+	return None

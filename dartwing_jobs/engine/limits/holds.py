@@ -1,7 +1,7 @@
 """Held jobs: due, but out of their line while a brake is on, so that they stop nobody behind them.
 
 A held job stands beside its line, keeps its place (`held_key`) and has the reason. Who looks around puts it
-back when the brake is off.
+back when the brake is off. One that is still Pending has no place yet: it gets one when it is put back.
 """
 
 from collections.abc import Iterator
@@ -41,6 +41,12 @@ def hold_if_full(job, limits: list) -> bool:
 				_wait_for_the_window(job, limit)
 			return True
 	return False
+
+
+def hold_pending(job_name: str, brake: Brake) -> None:
+	"""Keeps a job that has fallen due, and is locked, from its line."""
+	columns = {"run_at": None, "held_by": brake.key, "held_reason": brake.reason[: order.REASON_LENGTH]}
+	statements.update("Background Job", job_name, columns)
 
 
 def release(limits: list, own_queues: list[str]) -> set[str]:
@@ -135,8 +141,9 @@ def _put_back(key: str, job_queue: str, most: int) -> int:
 	)
 	if rows:
 		statements.execute(
-			f"""update `tabBackground Job`
-			set line = job_queue, held_by = null, held_reason = null, held_key = 0
+			f"""update `tabBackground Job` set line = case status when 'Pending' then null else job_queue end,
+			run_at = case status when 'Pending' then utc_timestamp(6) else null end,
+			held_by = null, held_reason = null, held_key = 0
 			where name in ({", ".join(["%s"] * len(rows))})""",
 			[row.name for row in rows],
 		)

@@ -1,4 +1,5 @@
 """Turnstiles: who counts under a limit goes through one, and the next one waits until their transaction ends.
+Who counts what waits ends it at once (`capacity.py`); who counts what runs, with the start of the job.
 
 Rows of their own: workers and submitters must never wait for each other, nor for somebody who edits a limit.
 """
@@ -38,7 +39,7 @@ def in_a_hurry() -> Iterator[None]:
 
 def enter(name: str) -> None:
 	"""Locks a turnstile until the end of this transaction; a conflict when that takes too long."""
-	name = _short(name)
+	name = short(name)
 	key = frappe.local.site, name
 	if key not in _made:
 		_make(name)
@@ -63,32 +64,20 @@ def _lock(name: str) -> bool:
 		raise
 
 
-def prepare(*names: str) -> None:
-	"""Makes turnstiles along with their limits, so that those who count find them."""
-	for name in map(_short, names):
-		_made.add((frappe.local.site, name))
-		if not frappe.db.exists(DOCTYPE, name):
-			statements.insert(DOCTYPE, [_row(name)])
-
-
 def _make(name: str) -> None:
 	"""Once and for all, at once visible to everybody.
 
 	Before it is locked: who looks in vain for a row to lock may lock the gap where it would be.
 	"""
 	with database.beside():
+		database.begin_read_committed()  # others may make it at the same moment
 		database.wait_at_most(WAIT_SECONDS)
-		if statements.fetch(f"select name from `tab{DOCTYPE}` where name = %s", (name,)):
-			return
-		try:
-			statements.insert(DOCTYPE, [_row(name)])
+		if not statements.fetch(f"select name from `tab{DOCTYPE}` where name = %s", (name,)):
+			statements.insert_missing(DOCTYPE, [_row(name)])
 			frappe.db.commit()  # nosemgrep: a connection of its own
-		except Exception as error:
-			if not frappe.db.is_primary_key_violation(error):
-				raise
 
 
-def _short(name: str) -> str:
+def short(name: str) -> str:
 	"""Names may be longer than what this table calls a name."""
 	return name if len(name) <= LONGEST else f"{name[:80]}#{hashlib.sha256(name.encode()).hexdigest()[:40]}"
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import frappe
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, rows, statements, states
+from dartwing_jobs.engine import afterwards, database, rows, statements, states
 
 DOCTYPE = "Job Metric"
 BATCH = 1000
@@ -26,6 +26,7 @@ OF_EVENTS = {
 	"job.started": "jobs_started_total",
 	"job.succeeded": "jobs_succeeded_total",
 	"job.retried": "jobs_retried_total",
+	"job.requeued": "jobs_requeued_total",
 	"job.canceled": "jobs_canceled_total",
 	"job.deadlettered": "deadletter_total",
 	"job.failed": FAILED,
@@ -103,7 +104,15 @@ def read(counter: Counter) -> float | None:
 def add_after_commit(amounts: dict[Counter, float]) -> None:
 	"""For somebody else's transaction, which may be long: nobody is to wait for it."""
 	if amounts:
-		frappe.db.after_commit.add(lambda: database.own_transaction(add)(amounts))
+		afterwards.gather(_add_all, amounts)
+
+
+def _add_all(many: list[dict[Counter, float]]) -> None:
+	total: dict[Counter, float] = defaultdict(float)
+	for amounts in many:
+		for counter, amount in amounts.items():
+			total[counter] += amount
+	database.own_transaction(add)(total)
 
 
 def tally(log_rows: list) -> dict[Counter, float]:

@@ -1,4 +1,5 @@
-"""Structured logs: one JSON object per line for each event of a job, once it is committed.
+"""Structured logs: one JSON object per line, for each event of a job once it is committed, and for what the
+engine has to say itself. Each has the ids of the job, or of the request, as far as there is one.
 
 The file is dartwing_jobs.json.log in the site's folder for logs. `dartwing_log_level` in the site's
 configuration says what is worth a line; by default that is what went wrong.
@@ -9,13 +10,17 @@ import json
 import logging
 import os
 import re
+from datetime import datetime, timezone
 from functools import lru_cache
 
 import frappe
 
 from dartwing_jobs.engine import sanitize
+from dartwing_jobs.engine.intake import payload
 
 FILE = "dartwing_jobs.json.log"
+# the event of a line that the engine says itself
+ENGINE = "engine.log"
 DEFAULT_LEVEL = logging.WARNING
 WENT_WRONG = frozenset({"job.failed", "job.timed_out", "job.deadlettered"})
 LARGEST_FILE = 20_000_000
@@ -48,13 +53,26 @@ def tell_after_commit(log_rows: list[dict]) -> None:
 		frappe.db.after_commit.add(lambda: tell(worth_telling))
 
 
+def say(message: str, level: int, about=None, error_class: str | None = None) -> None:
+	"""A line of the engine, written at once; `about` is a job, or else it is what runs here.
+
+	Its time is UTC, with the offset: the database, which knows the site's zone, may not answer.
+	"""
+	if level < lowest_level(frappe.local.conf.get("dartwing_log_level")):
+		return
+	about = about or payload.here()
+	row = {column: about.get(column) for column in KEYS.values()}
+	row |= {"background_job": about.get("name"), "event": ENGINE, "error_class": error_class}
+	tell([{**row, "message": message, "level": level, "timestamp": datetime.now(timezone.utc)}])
+
+
 def tell(log_rows: list[dict]) -> None:
 	"""Writes at once. A disk that is full is no reason to fail a job, or what follows its commit."""
 	lines = "".join(f"{line(row)}\n" for row in log_rows)
 	try:
 		_file(os.path.abspath(frappe.local.site_path)).write(lines.encode(errors="replace"))
-	except OSError:
-		frappe.logger("dartwing_jobs").error("Could not write to %s", FILE, exc_info=True)
+	except OSError as error:
+		frappe.logger("dartwing_jobs").error("Could not write to %s (%s): %s", FILE, error, lines)
 
 
 def line(row: dict) -> str:
@@ -71,6 +89,8 @@ def line(row: dict) -> str:
 
 
 def level_of(row: dict) -> int:
+	if row["event"] == ENGINE:
+		return row["level"]
 	return logging.WARNING if row["event"] in WENT_WRONG else logging.INFO
 
 

@@ -5,10 +5,12 @@ where somebody listens, the job is loaded and its update events are run as if it
 """
 
 import time
+from typing import NamedTuple
 
 import frappe
 
-from dartwing_jobs.engine import database, sanitize
+from dartwing_jobs.engine import afterwards, database, statements
+from dartwing_jobs.engine.observing import reports
 
 EVENTS = ("on_update", "on_change")
 # what Frappe itself hooks to all documents is about saving forms, and every site has it
@@ -20,13 +22,38 @@ TABLES = {
 	"Server Script": ("reference_doctype", {"disabled": 0}),
 }
 LOOK_SECONDS = 5
+# moves that the process which made them announces; a worker tells the rest, so many with each message
+MOST_TOLD_AT_ONCE = 500
+TELL_REST = "dartwing_jobs.engine.observing.listeners.tell_rest"
 _known: dict[str, tuple[float, bool]] = {}
+
+
+class Move(NamedTuple):
+	job_name: str
+	from_status: str | None
+	to_status: str
 
 
 def tell_after_commit(job_name: str, from_status: str | None, to_status: str) -> None:
 	"""Runs the events of a move once it is committed; costs next to nothing where nobody listens."""
 	if somebody_listens():
-		frappe.db.after_commit.add(lambda: _tell(job_name, from_status, to_status))
+		afterwards.gather(tell, Move(job_name, from_status, to_status))
+
+
+def tell(moves: list[Move]) -> None:
+	"""Of very many, the caller waits for the first ones only."""
+	for move in moves[:MOST_TOLD_AT_ONCE]:
+		_tell(*move)
+	for start in range(MOST_TOLD_AT_ONCE, len(moves), MOST_TOLD_AT_ONCE):
+		rest = moves[start : start + MOST_TOLD_AT_ONCE]
+		frappe.enqueue(TELL_REST, queue="short", moves=[list(move) for move in rest])
+
+
+@reports.masked
+def tell_rest(moves: list) -> None:
+	"""By a worker of the bench."""
+	for move in moves:
+		_tell(*move)
 
 
 def somebody_listens() -> bool:
@@ -69,12 +96,11 @@ def _tell(job_name: str, from_status: str | None, to_status: str) -> None:
 		job = frappe.get_doc("Background Job", job_name)
 		job.status = to_status  # it may have moved on in the same transaction: each move is told as it was
 		_run_events(job, from_status)
-		frappe.db.commit()  # nosemgrep: what listeners wrote; the move itself was committed before
-	except Exception:
+		statements.commit()  # what listeners wrote; the move itself was committed before
+	except Exception as error:
 		database.rollback_all_but(earlier)
-		said = sanitize.text(frappe.get_traceback())
-		frappe.log_error(title=f"A listener to {job_name} failed", message=said)
-		frappe.db.commit()  # nosemgrep: the error's record
+		database.report(f"A listener to {job_name} failed", error)
+	database.do_what_waits(f"After the listeners to {job_name}")
 
 
 def _run_events(job, from_status: str | None) -> None:

@@ -11,7 +11,7 @@ IMPORT_EXPORT = "Import/Export"
 MAINTENANCE = "Maintenance"
 
 DEFAULTS = {
-	"max_retries": 5,
+	"max_retries": 4,  # five attempts
 	"backoff_base_seconds": 5,
 	"backoff_cap_seconds": 300,
 	"key_lifetime_days": 7,
@@ -50,7 +50,6 @@ STANDARD_CATEGORIES = {
 	},
 	IMPORT_EXPORT: {
 		"job_queue": "q:exports",
-		"max_retries": 4,
 		"backoff_cap_seconds": 600,
 		"key_lifetime_days": 30,
 		"description": "Long work on files. What comes in is checked against its checksum.",

@@ -1,18 +1,29 @@
 """What an attempt must know of its Job Type, and what that means."""
 
+from collections.abc import Iterator
+
+import frappe
+
 from dartwing_jobs.engine import statements
 from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.engine.rules.backoff import Backoff
 
 IN_A_PROCESS_OF_ITS_OWN = "Process"
 NEW_JOB = "New Job"
+# a condition on the name of a type
+IS_DISABLED = "exists (select 1 from `tabJob Type` where name = %s and is_enabled = 0)"
+# what becomes of errors that nothing explains
+NEVER, ONCE, AS_TRANSIENT = "Never", "Once", "As Transient"
 COLUMNS = (
 	"name",
 	"handler_method",
+	"is_enabled",
 	"requires_permission",
 	"category",
 	"retry_mode",
+	"retry_unknown_errors",
 	"isolation",
+	"max_snoozes",
 	"backoff_base_seconds",
 	"backoff_cap_seconds",
 	"paused",
@@ -32,6 +43,28 @@ def read(name: str):
 	return statements.unpack(rows[0].packed) if rows else None
 
 
+def disabled_among(names: set[str]) -> set[str]:
+	"""Those of these types that are disabled now."""
+	if not names:
+		return set()
+	rows = statements.fetch(
+		f"""select name from `tabJob Type`
+		where name in ({", ".join(["%s"] * len(names))}) and is_enabled = 0""",
+		sorted(names),
+	)
+	return {row.name for row in rows}
+
+
+def with_jobs() -> Iterator[str]:
+	"""Each type that jobs have, even one that is gone: a step through the index per type, not per job."""
+	job = frappe.qb.DocType("Background Job")
+	first = frappe.qb.from_(job).select(job.job_type).orderby(job.job_type).limit(1)
+	found = first.run(pluck=True)
+	while found:
+		yield found[0]
+		found = first.where(job.job_type > found[0]).run(pluck=True)
+
+
 def backoff_of(job_type) -> Backoff:
 	"""The type's own waits, or its category's where it says nothing."""
 	category = policies.category_of(job_type)
@@ -45,3 +78,7 @@ def is_isolated(job_type) -> bool:
 
 def retries_as_new_job(job_type) -> bool:
 	return bool(job_type) and job_type.retry_mode == NEW_JOB
+
+
+def retries_of_unknown_errors(job_type) -> str:
+	return (job_type and job_type.retry_unknown_errors) or ONCE

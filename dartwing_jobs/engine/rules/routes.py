@@ -4,7 +4,7 @@ import time
 
 import frappe
 
-from dartwing_jobs.engine import statements
+from dartwing_jobs.engine import database, statements
 
 REMEMBER_SECONDS = 5
 _known: dict[str, tuple[float, dict]] = {}
@@ -14,6 +14,11 @@ def rq_queue_of(job_queue: str) -> str:
 	"""The RQ queue whose workers serve a Job Queue."""
 	row = _mapping().get(job_queue)
 	return row.rq_queue if row else frappe.db.get_value("Job Queue", job_queue, "rq_queue")
+
+
+def stored_name(job_queue: str) -> str | None:
+	"""The name of a queue as the database has it; None when there is no such queue."""
+	return job_queue if job_queue in _mapping() else database.stored_name("Job Queue", job_queue)
 
 
 def most_waiting(job_queue: str) -> int:

@@ -9,7 +9,7 @@ import frappe
 from dartwing_jobs import parameters
 from dartwing_jobs.engine import database, runs, statements
 from dartwing_jobs.engine.dependents import RUN_ANYWAY
-from dartwing_jobs.engine.intake import keys, templates
+from dartwing_jobs.engine.intake import bounds, keys, templates
 from dartwing_jobs.engine.rules import queue_rules
 from dartwing_jobs.engine.schedules.fires import Fire
 from dartwing_jobs.engine.schedules.grounds import Grounds
@@ -49,23 +49,25 @@ def make_or_tell(fire: Fire, grounds: Grounds, behind: str | None = None) -> Non
 
 def make(fire: Fire, grounds: Grounds, user: str, behind: str | None = None) -> None:
 	"""No deduplication window swallows it: each fire is a wish of its own."""
-	job = submit(
-		grounds.type_of(fire.schedule).name,
-		parameters_of(fire, grounds),
-		if_duplicate=keys.ALLOW,
-		must_submit=True,
-		depends_on=behind,
-		on_parent_failure=RUN_ANYWAY if behind else None,
-		**_options(fire, grounds, user),
-		**_own(fire),
-	)
+	with bounds.lifted():
+		job = submit(
+			grounds.type_of(fire.schedule).name,
+			parameters_of(fire, grounds),
+			if_duplicate=keys.ALLOW,
+			must_submit=True,
+			depends_on=behind,
+			on_parent_failure=RUN_ANYWAY if behind else None,
+			**_options(fire, grounds, user),
+			**_own(fire),
+		)
 	fire.job = job.name
 
 
 def _make_together(some: list[Fire], grounds: Grounds) -> None:
 	"""Submits as one what differs in nothing that a submit asks for: templates were looked at already."""
-	first, own = some[0], [_own(fire) for fire in some]
-	options = {**_options(first, grounds, first.schedule.run_as), **own[0], "job_template": None}
+	first = some[0]
+	options = {**_options(first, grounds, first.schedule.run_as), **_own(first), "job_template": None}
+	own = [_own(fire) | {"scheduled_utc": start_of(fire.schedule, fire.fire_at)} for fire in some]
 	many = [parameters_of(fire, grounds) for fire in some]
 	names = submit_alike(grounds.type_of(first.schedule).name, many, own, **options)
 	for fire, name in zip(some, names, strict=True):

@@ -11,6 +11,7 @@ from dartwing_jobs.engine import database, naming, rows, sanitize, statements
 DOCTYPE = "Job Schedule Fire"
 FIRED, FORCED, SKIPPED, MISSED = "Fired", "Forced", "Skipped", "Missed"
 FAILED, DISABLED = "Failed", "Disabled"
+OUTCOMES = (FIRED, FORCED, SKIPPED, MISSED, FAILED, DISABLED)
 TICK = timedelta(microseconds=1)
 
 

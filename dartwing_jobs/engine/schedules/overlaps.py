@@ -44,7 +44,7 @@ def unfinished_jobs(schedule: str) -> list[str]:
 	rows = statements.fetch(
 		f"""select job.name, job.status from (
 			select * from {LAST_JOBS} fired union all select * from {LAST_JOBS} forced) made
-		join `tabBackground Job` job on job.name = made.background_job order by job.creation, job.name""",
+		join `tabBackground Job` job on job.name = made.background_job order by job.created_utc, job.name""",
 		(schedule, FIRED, schedule, FORCED),
 	)
 	active = [row for row in rows if row.status in states.ACTIVE]

@@ -10,11 +10,13 @@ from frappe.model.document import Document
 from dartwing_jobs import parameters as job_parameters
 from dartwing_jobs import tenancy
 from dartwing_jobs.document import checked
+from dartwing_jobs.engine import database, submission
 from dartwing_jobs.engine.intake import templates
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.engine.schedules import fire_times, schedules
-from dartwing_jobs.engine.submit import default_organization
+from dartwing_jobs.engine.submit import organization_for
 from dartwing_jobs.errors import InvalidJobError, SubmitConflict
+from dartwing_jobs.messages import throw
 
 # what may be said of a schedule beside its name, its times and what it does
 OPTIONS = frozenset(
@@ -48,10 +50,14 @@ def schedule(
 	made. The same call again changes nothing, and an option that is not given stays as somebody has set it.
 	"""
 	_check(job_type, template, parameters, options)
-	organization = organization or default_organization(frappe.session.user)
+	organization = organization_for(organization, frappe.session.user)
+	if job_type:
+		job_type = submission.type_named(job_type).name
 	key = _key(organization, name)
 	if job_type:
 		template = _template(name, organization, job_type, parameters, key).name
+	else:
+		template = database.stored_name(templates.DOCTYPE, template) or template
 	values = {"cron_expression": cron, "job_template": template, **options}
 	if job_type or overrides is not None:
 		values["param_overrides"] = overrides  # who names a type says all of it: what others laid over goes
@@ -74,6 +80,7 @@ def repeat(
 	"""What `submit(..., repeat=)` makes: a schedule named after its unique key, or type and parameters."""
 	given = job_parameters.canonical(parameters, "Parameters")
 	digest = hashlib.sha256(_sorted(given).encode()).hexdigest()
+	job_type = submission.type_named(job_type).name
 	name = options.pop("unique_key", None) or f"{job_type} {digest[:12]}"
 	return schedule(
 		name, cron, job_type=job_type, parameters=given or {}, organization=organization, **options
@@ -82,12 +89,12 @@ def repeat(
 
 def _check(job_type: str | None, template: str | None, parameters, options: dict) -> None:
 	if unknown := sorted(set(options) - OPTIONS):
-		frappe.throw(_("A schedule has no option {0}.").format(", ".join(unknown)), InvalidJobError)
+		throw(_("A schedule has no option {0}.").format(", ".join(unknown)), InvalidJobError)
 	if bool(job_type) == bool(template):
-		frappe.throw(_("Say what to do: a job type, or a template."), InvalidJobError)
+		throw(_("Say what to do: a job type, or a template."), InvalidJobError)
 	if template and parameters is not None:
 		message = _("Parameters belong to a job type; lay overrides over those of a template.")
-		frappe.throw(message, InvalidJobError)
+		throw(message, InvalidJobError)
 
 
 def _template(name: str, organization: str, job_type: str, parameters, key: str) -> Document:
@@ -108,11 +115,11 @@ def _check_may_use(template: Document, values: dict, key: str) -> None:
 	"""Somebody else may have made a template of this name for other work, or put it away."""
 	if template.status != templates.ACTIVE:
 		message = _("Job Template {0} is archived. Make it active again, or choose another name.")
-		frappe.throw(message.format(template.template_name), InvalidJobError)
+		throw(message.format(template.template_name), InvalidJobError)
 	is_own = _found({"program_key": key, "job_template": template.name})
 	if not is_own and _changes(template, values):
 		message = _("There is a Job Template {0} for other work. Choose another name, or name that template.")
-		frappe.throw(message.format(template.template_name), InvalidJobError)
+		throw(message.format(template.template_name), InvalidJobError)
 
 
 def _found(filters: dict) -> str | None:

@@ -16,6 +16,7 @@ from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires
 from dartwing_jobs.engine.schedules.fires import FORCED, Fire
 from dartwing_jobs.engine.schedules.grounds import Grounds
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 DOCTYPE = "Job Schedule"
 # how many fire times are told unless more are asked for, and how many at most
@@ -36,7 +37,7 @@ def disable_for_template(template: str, reason: str) -> list[str]:
 
 def disable(schedule, reason: str) -> None:
 	"""In the caller's transaction; a line among its fires tells why. An open form must not undo it."""
-	columns = {"enabled": 0, "next_fire_at": None, "disabled_reason": reason}
+	columns = {"enabled": 0, "next_fire_at": None, "next_skip_at": None, "disabled_reason": reason}
 	changed = {"modified": clock.now(), "modified_by": frappe.session.user}
 	statements.update(DOCTYPE, schedule.name, columns | changed)
 	fires.record_now(schedule, fires.DISABLED, reason)
@@ -88,7 +89,7 @@ def trigger(schedule: str) -> str:
 	row, user = to_act_on(schedule, "write"), frappe.session.user
 	grounds = Grounds()
 	if refusal := grounds.refusal(row, user):
-		frappe.throw(refusal.reason, InvalidJobError)
+		throw(refusal.reason, InvalidJobError)
 	fire = Fire(frappe._dict(row, jitter_seconds=0), database.utc_now(), FORCED)
 	fire_jobs.make(fire, grounds, user)
 	fires.write_apart(fire)
@@ -114,14 +115,14 @@ def preview(cron_expression: str, time_zone: str | None = None, count: int = UPC
 def check_zone(time_zone: str) -> None:
 	if not cron.is_zone(time_zone):
 		message = _("{0} is not a time zone; use an IANA name such as Europe/Paris.")
-		frappe.throw(message.format(frappe.bold(time_zone)), InvalidJobError)
+		throw(message.format(time_zone), InvalidJobError)
 
 
 def to_act_on(schedule: str, ptype: str) -> frappe._dict:
 	"""A schedule that is there for this user; the same words for one that is hidden or does not exist."""
 	row = frappe.db.get_value(DOCTYPE, schedule, "*", as_dict=True)
 	if row is None or not frappe.has_permission(DOCTYPE, ptype, doc=schedule):
-		frappe.throw(_("Job Schedule {0} was not found.").format(schedule), frappe.DoesNotExistError)
+		throw(_("Job Schedule {0} was not found.").format(schedule), frappe.DoesNotExistError)
 	return row
 
 

@@ -6,20 +6,24 @@ for it has heartbeats and deadlines to keep.
 
 import contextlib
 import os
+import signal
 import time
 
 import frappe
 
 from dartwing_jobs.engine import database
-from dartwing_jobs.engine.observing import tracing
+from dartwing_jobs.engine.observing import reports, tracing
 from dartwing_jobs.engine.schedules import ticks
 
 # soon enough for a fire to be on time, and rare enough to cost nothing
 TICK_SECONDS = 10
+# a tick that takes longer waits in vain
+LONGEST_TICK_SECONDS = 300
 
 
 class Ticker:
-	def __init__(self):
+	def __init__(self, *not_for_children: int):
+		self.not_for_children = not_for_children  # open files of the watchdog
 		self.ticked_at = 0.0
 		self.pid: int | None = None
 
@@ -30,7 +34,7 @@ class Ticker:
 			self.ticked_at = now
 			self.pid = os.fork()
 			if self.pid == 0:
-				_tick_and_end()
+				_tick_and_end(self.not_for_children)
 
 	def _is_ticking(self) -> bool:
 		with contextlib.suppress(ChildProcessError):
@@ -38,10 +42,15 @@ class Ticker:
 		return False
 
 
-def _tick_and_end() -> None:
+def _tick_and_end(not_for_children: tuple[int, ...]) -> None:
 	"""The process: never returns, never raises into the watchdog's code."""
 	code = 1
 	try:
+		for number in not_for_children:
+			os.close(number)
+		signal.signal(signal.SIGALRM, signal.SIG_DFL)
+		signal.alarm(LONGEST_TICK_SECONDS)
+		database.be_patient()
 		database.leave_to_parent()
 		site = frappe.local.site
 		frappe.init(site, force=True)
@@ -50,7 +59,7 @@ def _tick_and_end() -> None:
 		tracing.flush()
 		frappe.db.close()  # a connection that just ends is counted, and told, as one that broke
 		code = 0
-	except BaseException:
-		frappe.logger("dartwing_jobs").exception("Could not tick beside a long job")
+	except BaseException as error:
+		reports.to_log("Could not tick beside a long job", error)
 	finally:
 		os._exit(code)

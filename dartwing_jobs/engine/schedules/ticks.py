@@ -5,7 +5,6 @@ nothing behind, and others pass by what is locked. Should two have the same fire
 unique index of the fires lets one of them through.
 """
 
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,6 +14,7 @@ import frappe
 from dartwing_jobs import settings
 from dartwing_jobs.engine import database, runs, statements
 from dartwing_jobs.engine.limits import turnstiles
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires, missed, overlaps, schedules
 from dartwing_jobs.engine.schedules.fires import FIRED, MISSED, Fire
 from dartwing_jobs.engine.schedules.grounds import Grounds
@@ -62,8 +62,8 @@ def fire_due(prepare: Callable[[], object] | None = None) -> int:
 		if prepare:
 			prepare()
 		return tick(row.now)
-	except Exception:
-		frappe.logger("dartwing_jobs").exception("Schedules could not be fired")
+	except Exception as error:
+		reports.to_log("Schedules could not be fired", error)
 		database.rollback()
 		return 0
 
@@ -138,8 +138,7 @@ def _give_up_on(name: str, now: datetime, error: Exception) -> int:
 	"""The schedule goes on at its next fire time."""
 	due = statements.fetch(STILL_DUE, (name, now))
 	for schedule in due:
-		told = "".join(traceback.format_exception(error))
-		frappe.logger("dartwing_jobs").error("Schedule %s could not be fired: %s", name, told)
+		reports.to_log(f"Schedule {name} could not be fired", error)
 		fire = Fire(schedule, schedule.next_fire_at)
 		fire.fail(runs.message_of(error))
 		schedule.following = fire_times.next_after(schedule, now)
