@@ -15,6 +15,7 @@ PUBLIC = {
 	"trigger_schedule": "engine.schedules.schedules:trigger",
 	"upcoming_fires": "engine.schedules.schedules:upcoming",
 	"submit_from_template": "engine.intake.templates",
+	"status": "api.jobs",
 	"cancel": "engine.control",
 	"retry": "engine.control",
 	"run_now": "engine.control",

@@ -50,13 +50,29 @@ class PermanentError(Exception):
 
 
 class SubmitConflict(TransientError):
-	"""A submit met another transaction. Roll back and do the whole transaction again: it may well succeed."""
+	"""A submit or a cancel met another transaction. Roll back and do the whole again: it may well succeed."""
 
 	http_status_code = 409
 
 
 class WriteNotAllowed(PermanentError):
 	"""A handler tried to write what its Job Type may not write."""
+
+
+class ResultNotStorable(PermanentError, ValueError):
+	"""What a handler gives back has no form in which it could be kept."""
+
+
+class EndNotStored(PermanentError):
+	"""The database refused to store how a handler ended."""
+
+
+class FrappeEnded(PermanentError):
+	"""A handler has ended Frappe, or turned to another site: what it wrote is lost."""
+
+
+class WorkNotDone(PermanentError):
+	"""A handler returned something that would have to be awaited or iterated over: nothing of it has run."""
 
 
 class InputChanged(PermanentError):
@@ -91,3 +107,7 @@ class GroupEnded(InvalidJobError):
 	"""A group has ended, or is being canceled: nobody can join it any more."""
 
 	http_status_code = 409
+
+
+class EngineFailed(Exception):
+	"""What ended a message of the engine, without secrets. The original error is not kept."""

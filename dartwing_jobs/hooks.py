@@ -10,7 +10,8 @@ app_license = "mit"
 after_install = "dartwing_jobs.install.after_install"
 after_app_install = "dartwing_jobs.install.after_app_install"
 after_migrate = "dartwing_jobs.install.after_migrate"
-after_uninstall = "dartwing_jobs.install.after_uninstall"
+before_uninstall = "dartwing_jobs.uninstall.before_uninstall"
+after_uninstall = "dartwing_jobs.uninstall.after_uninstall"
 
 fixtures = [
 	{"doctype": "Role", "filters": [["name", "in", ["Dartwing Admin", "Dartwing User"]]]},
@@ -29,6 +30,28 @@ permission_query_conditions = {
 	"Job Schedule Fire": "dartwing_jobs.tenancy.query_conditions",
 	"Job Step": "dartwing_jobs.tenancy.query_conditions",
 	"Job Template": "dartwing_jobs.tenancy.query_conditions",
+}
+
+# where Desk draws fields as HTML, this makes them text; it runs as Desk loads a DocType, without any assets
+doctype_list_js = {
+	"Background Job": "public/js/plain_text.js",
+	"Job Category": "public/js/plain_text.js",
+	"Job Engine Settings": "public/js/plain_text.js",
+	"Job Execution Log": "public/js/plain_text.js",
+	"Job Group": "public/js/plain_text.js",
+	"Job Idempotency Key": "public/js/plain_text.js",
+	"Job Metric": "public/js/plain_text.js",
+	"Job Organization Policy": "public/js/plain_text.js",
+	"Job Queue": "public/js/plain_text.js",
+	"Job Reservation": "public/js/plain_text.js",
+	"Job Run": "public/js/plain_text.js",
+	"Job Schedule": "public/js/plain_text.js",
+	"Job Schedule Fire": "public/js/plain_text.js",
+	"Job Step": "public/js/plain_text.js",
+	"Job Template": "public/js/plain_text.js",
+	"Job Trouble": "public/js/plain_text.js",
+	"Job Turnstile": "public/js/plain_text.js",
+	"Job Type": "public/js/plain_text.js",
 }
 
 has_permission = {
@@ -73,6 +96,7 @@ doc_events = {
 override_whitelisted_methods = {
 	"frappe.client.get_count": "dartwing_jobs.overrides.get_count",
 	"frappe.client.validate_link": "dartwing_jobs.overrides.validate_link",
+	"frappe.client.validate_link_and_fetch": "dartwing_jobs.overrides.validate_link_and_fetch",
 	"frappe.core.api.file.get_attached_images": "dartwing_jobs.overrides.get_attached_images",
 	"frappe.desk.doctype.dashboard_chart.dashboard_chart.get": "dartwing_jobs.overrides.get_chart",
 	"frappe.desk.doctype.tag.tag.get_tagged_docs": "dartwing_jobs.overrides.get_tagged_docs",

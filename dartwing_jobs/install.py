@@ -2,9 +2,8 @@
 
 import frappe
 
-from dartwing_jobs import settings
+from dartwing_jobs.engine import job_numbers
 from dartwing_jobs.engine.handling import declared
-from dartwing_jobs.engine.naming import create_job_sequence, drop_job_sequence
 from dartwing_jobs.engine.rules import policies
 from dartwing_jobs.engine.rules.categories import STANDARD_CATEGORIES
 from dartwing_jobs.engine.rules.queues import STANDARD_QUEUES
@@ -61,16 +60,9 @@ def after_migrate() -> None:
 	schedules.announce_all()
 
 
-def after_uninstall() -> None:
-	drop_job_sequence()
-	# Frappe drops the tables of an app but leaves the values of its single DocTypes
-	frappe.db.delete("Singles", {"doctype": settings.DOCTYPE})
-	frappe.db.commit()  # nosemgrep: the uninstaller has committed already and does not do so again
-
-
 def add_what_is_missing() -> None:
 	create_organization_if_missing()
-	create_job_sequence()
+	job_numbers.keep()
 	for queue in STANDARD_QUEUES:
 		if not frappe.db.exists("Job Queue", queue["queue_name"]):
 			frappe.get_doc({"doctype": "Job Queue", **queue}).insert(ignore_permissions=True)

@@ -3,17 +3,27 @@
 import json
 import math
 import re
+from collections.abc import Iterator
+from datetime import date, datetime, time
+from decimal import Decimal
 
 import frappe
 from frappe import _
 
 from dartwing_jobs import secrets, settings
 from dartwing_jobs.errors import InvalidJobError, SecretInPayload
+from dartwing_jobs.messages import throw
 
 # MariaDB's JSON functions stop at 32 levels
 MAX_DEPTH = 30
 SHOWN_PATH = 140
 UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+# Python writes no longer numbers (it would take too long), and no database reads them
+MOST_DIGITS = 4000
+LARGEST_NUMBER = 10**MOST_DIGITS
+# what JSON has, as Python has it; a tuple is written as a list
+TREES = (dict, list, tuple)
+LEAVES = (str, int, float, type(None))
 
 
 def store(doc, fieldname: str) -> None:
@@ -31,18 +41,18 @@ def canonical(value, label: str, most_bytes: int | None = None) -> str | None:
 		return None
 	parsed = _parse(value, label, most_bytes) if isinstance(value, str) else value
 	if not isinstance(parsed, dict):
-		frappe.throw(
-			_('{0} must be a JSON object, such as {{"key": "value"}}.').format(_(label)), InvalidJobError
-		)
+		throw(_('{0} must be a JSON object, such as {{"key": "value"}}.').format(_(label)), InvalidJobError)
 	_check_tree(parsed, label)
-	text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"), default=str)
+	text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"))
 	_check_size(text, label, most_bytes)
 	return text
 
 
 def load(value) -> dict:
 	"""Parameters as a dict, however the database hands them over."""
-	return frappe.parse_json(value) if value else {}
+	# not by `frappe.parse_json`, which rounds large numbers on v16
+	parsed = json.loads(value) if isinstance(value, str) and value else value
+	return frappe._dict(parsed or {})
 
 
 def check_schema(job_type, parameters: str | dict | None) -> None:
@@ -70,7 +80,7 @@ def _refuse_secret(path: str, job_type: str) -> None:
 		" or in the site's config and pass its name; or, if it is no secret, list it in Parameters That May"
 		" Look Secret of Job Type {1}."
 	)
-	frappe.throw(message.format(path[:SHOWN_PATH], job_type), SecretInPayload)
+	throw(message.format(_shown(path), job_type), SecretInPayload)
 
 
 def _parse(text: str, label: str, most_bytes: int):
@@ -81,7 +91,7 @@ def _parse(text: str, label: str, most_bytes: int):
 	except RecursionError:
 		_refuse_depth(label)
 	except ValueError as e:
-		frappe.throw(_("{0} is not valid JSON: {1}.").format(_(label), e), InvalidJobError)
+		throw(_("{0} is not valid JSON: {1}.").format(_(label), e), InvalidJobError)
 
 
 def _check_size(text: str, label: str, limit: int) -> None:
@@ -91,7 +101,7 @@ def _check_size(text: str, label: str, limit: int) -> None:
 		message = _(
 			"{0} has {1} bytes; at most {2} bytes are allowed. Store large input as a file and pass its name."
 		)
-		frappe.throw(message.format(_(label), size, limit), InvalidJobError)
+		throw(message.format(_(label), size, limit), InvalidJobError)
 
 
 def _check_tree(root: dict, label: str) -> None:
@@ -100,33 +110,89 @@ def _check_tree(root: dict, label: str) -> None:
 		depth += 1
 		if depth > MAX_DEPTH:
 			_refuse_depth(label)
-		level = [child for node in level for child in _checked_children(node, label)]
+		level = [child for node in level for child in _checked_children(node, root, label)]
 
 
-def _checked_children(node: dict | list, label: str) -> list:
-	values = [*node.keys(), *node.values()] if isinstance(node, dict) else list(node)
-	for value in values:
-		_check_leaf(value, label)
-	return [value for value in values if isinstance(value, dict | list)]
+def _checked_children(node: dict | list | tuple, root: dict, label: str) -> list:
+	if isinstance(node, dict):
+		for key in node:
+			if not isinstance(key, str):
+				_refuse_key(node, key, root, label)
+			_check_leaf(key, root, label)
+		node = node.values()
+	trees = []
+	for value in node:
+		if isinstance(value, TREES):
+			trees.append(value)
+		else:
+			_check_leaf(value, root, label)
+	return trees
 
 
-def _check_leaf(value, label: str) -> None:
-	if isinstance(value, float) and not math.isfinite(value):
-		frappe.throw(
-			_("{0} contains {1}, which JSON does not have.").format(_(label), value), InvalidJobError
-		)
-	if isinstance(value, str) and _is_unstorable(value):
-		frappe.throw(
-			_("{0} contains a character that cannot be stored (NUL or half a surrogate pair).").format(
-				_(label)
-			),
-			InvalidJobError,
-		)
+def _check_leaf(value, root: dict, label: str) -> None:
+	"""`root`: what it stands in, to say where. That is looked for only when there is something to say."""
+	if isinstance(value, str):
+		if UNSTORABLE.search(value):
+			message = _("{0} contains a character that cannot be stored (NUL or half a surrogate pair).")
+			throw(message.format(_(label)), InvalidJobError)
+	elif not isinstance(value, LEAVES):
+		_refuse_type(value, root, label)
+	elif isinstance(value, float) and not math.isfinite(value):
+		message = _("{0} is {1}, which JSON does not have. Give a number, a text or null.")
+		throw(message.format(_where(value, root, label), value), InvalidJobError)
+	elif isinstance(value, int) and not -LARGEST_NUMBER < value < LARGEST_NUMBER:
+		message = _("{0} is a number of more than {1} digits. Give it as text.")
+		throw(message.format(_where(value, root, label), MOST_DIGITS), InvalidJobError)
 
 
-def _is_unstorable(text: str) -> bool:
-	return UNSTORABLE.search(text) is not None
+def _refuse_type(value, root: dict, label: str) -> None:
+	message = _("{0} is a {1}, which JSON does not have. {2}")
+	kind = type(value).__name__[:SHOWN_PATH]
+	sentence = message.format(_where(value, root, label), kind, _what_to_give(value))
+	throw(sentence, InvalidJobError)
+
+
+def _what_to_give(instead_of) -> str:
+	if isinstance(instead_of, datetime | date | time):
+		return _("Give it as text: value.isoformat().")
+	if isinstance(instead_of, Decimal):
+		return _("Give it as text (str(value)) if every digit counts, otherwise as a number (float(value)).")
+	if isinstance(instead_of, set | frozenset):
+		return _("Give it as a list, in an order that stays the same: sorted(value).")
+	if isinstance(instead_of, bytes | bytearray | memoryview):
+		return _("Give it as text, or store it as a file and pass its name.")
+	return _("Give what the job needs of it as text, numbers, lists and objects.")
+
+
+def _refuse_key(node: dict, key, root: dict, label: str) -> None:
+	message = _("{0} has the key {1}, a {2}; keys of JSON are texts. Give str(key).")
+	kind = type(key).__name__[:SHOWN_PATH]
+	shown = _shown(repr(key))
+	throw(message.format(_where(node, root, label), shown, kind), InvalidJobError)
+
+
+def _where(value, root: dict, label: str) -> str:
+	"""The path of a value, such as parameters.items[3].when."""
+	start = frappe.scrub(label)
+	return _shown(next((path for path, found in _walk(root, start, 1) if found is value), start))
+
+
+def _walk(node, path: str, depth: int) -> Iterator[tuple[str, object]]:
+	yield path, node
+	if depth > MAX_DEPTH + 1:
+		return
+	if isinstance(node, dict):
+		for key, child in node.items():
+			yield from _walk(child, f"{path}.{key}", depth + 1)
+	elif isinstance(node, list | tuple):
+		for place, child in enumerate(node):
+			yield from _walk(child, f"{path}[{place}]", depth + 1)
+
+
+def _shown(given: str) -> str:
+	"""What was given, as a part of a message: short, no secret."""
+	return secrets.mask(given)[:SHOWN_PATH]
 
 
 def _refuse_depth(label: str) -> None:
-	frappe.throw(_("{0} is nested more than {1} levels deep.").format(_(label), MAX_DEPTH), InvalidJobError)
+	throw(_("{0} is nested more than {1} levels deep.").format(_(label), MAX_DEPTH), InvalidJobError)

@@ -4,16 +4,19 @@ These are hooks on the referring documents, because the methods that make them d
 """
 
 import posixpath
+import re
 from urllib.parse import unquote
 
 import frappe
 from frappe import _
-from frappe.utils import get_url
 
+from dartwing_jobs.engine.quoting import is_one_of, quoted
+from dartwing_jobs.messages import throw
 from dartwing_jobs.tenancy import TENANT_DOCTYPES, is_unrestricted, query_conditions
 
 JOB = "Background Job"
 WRITING = ("create", "write")
+SERVER = re.compile(r"^https?://[^/]*", re.IGNORECASE)
 FILE_HOOK = "dartwing_jobs.references.may_use_file"
 
 # where a reference is kept: the fields with the DocType and the name
@@ -39,10 +42,10 @@ def check(doc, method: str | None = None) -> None:
 	_check_readable(doc.get(doctype_field), doc.get(name_field))
 	if doc.doctype == "File" and not _may_use_address(doc.file_url, frappe.session.user):
 		# only now Frappe has made of the address what it is going to open
-		frappe.throw(_("You cannot use this file."), frappe.PermissionError)
+		throw(_("You cannot use this file."), frappe.PermissionError)
 	if doc.doctype == "File" and doc.attached_to_doctype in TENANT_DOCTYPES and doc.attached_to_field:
 		# Frappe writes the file's address into that field whenever the file changes
-		frappe.throw(_("A file cannot be attached to a field of {0}.").format(_(doc.attached_to_doctype)))
+		throw(_("A file cannot be attached to a field of {0}.").format(_(doc.attached_to_doctype)))
 
 
 def check_links(doc, method: str | None = None) -> None:
@@ -56,7 +59,7 @@ def refuse(doc, method: str | None = None) -> None:
 	doctype = doc.get(REFUSED[doc.doctype])
 	if doctype in TENANT_DOCTYPES:
 		message = _("{0} is not possible for {1}: who sees it is decided by its organization.")
-		frappe.throw(message.format(_(doc.doctype), _(doctype)), frappe.PermissionError)
+		throw(message.format(_(doc.doctype), _(doctype)), frappe.PermissionError)
 
 
 def file_conditions(user: str | None = None, doctype: str | None = None) -> str:
@@ -67,11 +70,11 @@ def file_conditions(user: str | None = None, doctype: str | None = None) -> str:
 	kind, name, owner = (
 		f"`tabFile`.`{column}`" for column in ("attached_to_doctype", "attached_to_name", "owner")
 	)
-	ours = ", ".join(frappe.db.escape(doctype) for doctype in sorted(TENANT_DOCTYPES))
+	ours = is_one_of(kind, sorted(TENANT_DOCTYPES))
 	jobs = f"select name from `tab{JOB}` where {query_conditions(user, JOB)}"
-	of_a_job = f"({kind} = {frappe.db.escape(JOB)} and {name} in ({jobs}))"
-	own = f"({kind} <> {frappe.db.escape(JOB)} and {owner} = {frappe.db.escape(user, percent=False)})"
-	return f"({kind} is null or {kind} not in ({ours}) or {of_a_job} or {own})"
+	of_a_job = f"({kind} = {quoted(JOB)} and {name} in ({jobs}))"
+	own = f"({kind} <> {quoted(JOB)} and {owner} = {quoted(user)})"
+	return f"({kind} is null or not {ours} or {of_a_job} or {own})"
 
 
 def may_use_file(doc, ptype: str = "read", user: str | None = None, debug: bool = False) -> bool:
@@ -102,9 +105,11 @@ def _may_use_address(address: str | None, user: str) -> bool:
 
 
 def _spellings(address: str) -> list[str]:
-	"""As it is written, and as it is opened: quotes, dots and the site's own address change nothing."""
-	plain = unquote(address).removeprefix(get_url("").rstrip("/"))
-	return [address, posixpath.normpath(plain)]
+	"""As it is written, and as it is opened: quotes, dots and the site's address change nothing.
+
+	Any server's: Frappe takes the name by which a request calls the site for the site's own.
+	"""
+	return [address, posixpath.normpath(SERVER.sub("", unquote(address), count=1))]
 
 
 def _may_read(file, user: str) -> bool:

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import islice
 
-import frappe
 from frappe import _
 from jsonschema import Draft202012Validator, SchemaError
 from jsonschema.protocols import Validator
@@ -15,6 +14,7 @@ from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 REFERENCES = ("$ref", "$dynamicRef", "$recursiveRef")
 ERRORS_SHOWN = 3
@@ -26,7 +26,7 @@ def canonical(value: str | dict, label: str) -> str:
 	"""A schema, given as text or as a dict, as it is stored; raises unless it can be used."""
 	schema = _parse(value, label) if isinstance(value, str) else value
 	if not isinstance(schema, dict):
-		frappe.throw(_("{0} must be a JSON object.").format(label), InvalidJobError)
+		throw(_("{0} must be a JSON object.").format(label), InvalidJobError)
 	_check_schema(schema, label)
 	return text(schema)
 
@@ -41,10 +41,10 @@ def check(schema_text: str, parameters: dict, job_type: str) -> None:
 		found = [_sentence(error) for error in islice(_errors(schema_text, parameters), ERRORS_SHOWN)]
 	except (Unresolvable, RecursionError) as error:
 		message = _("The parameters schema of Job Type {0} cannot be used: a reference leads nowhere. {1}")
-		frappe.throw(message.format(job_type, _shortened(str(error))), InvalidJobError)
+		throw(message.format(job_type, _shortened(str(error))), InvalidJobError)
 	if found:
 		message = _("The parameters do not fit Job Type {0}. {1}.")
-		frappe.throw(message.format(job_type, "; ".join(found)), InvalidJobError)
+		throw(message.format(job_type, "; ".join(found)), InvalidJobError)
 
 
 def _errors(schema_text: str, parameters: dict) -> Iterator:
@@ -62,7 +62,7 @@ def _parse(value: str, label: str):
 	try:
 		return json.loads(value)
 	except (ValueError, RecursionError) as error:
-		return frappe.throw(_("{0} is not valid JSON: {1}.").format(label, error), InvalidJobError)
+		return throw(_("{0} is not valid JSON: {1}.").format(label, error), InvalidJobError)
 
 
 def _check_schema(schema: dict, label: str) -> None:
@@ -70,7 +70,7 @@ def _check_schema(schema: dict, label: str) -> None:
 		validator_for(schema, default=Draft202012Validator).check_schema(schema)
 	except SchemaError as error:
 		message = _("{0} is not a valid JSON Schema. {1}.")
-		frappe.throw(message.format(label, _sentence(error)), InvalidJobError)
+		throw(message.format(label, _sentence(error)), InvalidJobError)
 	_check_references(schema, label)
 
 
@@ -81,12 +81,12 @@ def _check_references(schema: dict, label: str) -> None:
 	for reference in _references(schema):
 		if not reference.startswith("#"):
 			message = _("{0} refers to {1}; references may only lead to places in the same schema (#/...).")
-			frappe.throw(message.format(label, reference), InvalidJobError)
+			throw(message.format(label, reference), InvalidJobError)
 		try:
 			resolver.lookup(reference)
 		except Unresolvable:
 			message = _("{0} refers to {1}, which is not there.")
-			frappe.throw(message.format(label, reference), InvalidJobError)
+			throw(message.format(label, reference), InvalidJobError)
 
 
 def _references(node) -> Iterator[str]:

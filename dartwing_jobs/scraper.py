@@ -6,6 +6,7 @@ import frappe
 from frappe import _
 
 from dartwing_jobs import tenancy
+from dartwing_jobs.messages import throw
 
 METHOD = "dartwing_jobs.api.metrics.prometheus"
 PATHS = frozenset(f"/api{version}/method/{METHOD}" for version in ("", "/v1", "/v2"))
@@ -36,9 +37,7 @@ def shows_token() -> bool:
 
 
 def refuse() -> None:
-	frappe.throw(
-		_("Metrics are for System Managers and for those who have the token."), frappe.PermissionError
-	)
+	throw(_("Metrics are for System Managers and for those who have the token."), frappe.PermissionError)
 
 
 def _is_for_metrics() -> bool:

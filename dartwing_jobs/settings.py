@@ -18,6 +18,36 @@ def max_parameter_bytes() -> int:
 	return _number("max_parameter_bytes")
 
 
+def max_timeout_seconds() -> int:
+	"""The longest timeout that users may give a job."""
+	return _positive("max_timeout_seconds")
+
+
+def max_retries_limit() -> int:
+	"""The most retries that users may give a job."""
+	return _positive("max_retries_limit")
+
+
+def max_jobs_per_request(is_admin: bool) -> int:
+	"""How many jobs a user may submit at once over HTTP."""
+	return _positive("max_jobs_per_admin_request" if is_admin else "max_jobs_per_request")
+
+
+def reserves_critical() -> bool:
+	"""Whether the priority Critical is not even for Dartwing Admins."""
+	return bool(_number("reserve_critical"))
+
+
+def max_snoozes() -> int:
+	"""How often in a row a job may snooze, unless its type says otherwise."""
+	return _positive("max_snoozes")
+
+
+def max_retry_after_seconds() -> int:
+	"""The longest wait before a retry that an error, or the server behind it, may ask for."""
+	return _positive("max_retry_after_seconds")
+
+
 def lease_seconds() -> int:
 	"""How long a worker that says nothing keeps its job."""
 	return _positive("lease_seconds")

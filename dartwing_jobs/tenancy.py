@@ -7,8 +7,10 @@ from functools import lru_cache
 import frappe
 from frappe import _
 
-from dartwing_jobs.engine import statements
-from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.engine import database, statements
+from dartwing_jobs.engine.quoting import is_one_of, quoted
+from dartwing_jobs.errors import InvalidJobError, SubmitConflict
+from dartwing_jobs.messages import throw
 
 ORGANIZATION = "Organization"
 ADMIN_ROLE = "Dartwing Admin"
@@ -16,6 +18,11 @@ USER_ROLE = "Dartwing User"
 SYSTEM_MANAGER = "System Manager"
 # an organization that works, by the columns that its table may have
 SIGNS_OF_LIFE = {"status": "coalesce(status, '') in ('', 'Active')", "disabled": "coalesce(disabled, 0) = 0"}
+# the word for one that does not, by the same columns
+WORDS = {"status": "status", "disabled": "'disabled'"}
+
+# names of users and organizations that a process remembers as they are spelled
+MOST_SPELLINGS = 10_000
 
 # where an empty organization means: for all of them, to read
 SHARED_DOCTYPES = frozenset({"Job Template"})
@@ -60,7 +67,7 @@ def query_conditions(user: str | None = None, doctype: str | None = None) -> str
 	if ADMIN_ROLE in roles:
 		return rows
 	if USER_ROLE in roles and doctype in OWNED_DOCTYPES:
-		return f"({rows} and {_column(doctype, 'owner_user')} = {_quote(user)})"
+		return f"({rows} and {_column(doctype, 'owner_user')} = {quoted(user)})"
 	return "1=0"
 
 
@@ -106,12 +113,11 @@ def group_conditions(user: str) -> str:
 	"""SQL that leaves only the groups that this user may follow, in a query that calls them `job_group`."""
 	if is_unrestricted(user):
 		return "1=1"
-	organizations = permitted_organizations(user, "Background Job")
-	rows = f"job_group.organization in ({', '.join(map(_quote, organizations)) or 'null'})"
+	rows = is_one_of("job_group.organization", permitted_organizations(user, "Background Job"))
 	roles = frappe.get_roles(user)
 	if ADMIN_ROLE in roles:
 		return rows
-	return f"({rows} and job_group.owner = {_quote(user)})" if USER_ROLE in roles else "1=0"
+	return f"({rows} and job_group.owner = {quoted(user)})" if USER_ROLE in roles else "1=0"
 
 
 def reason_not_to_submit(user: str, organization: str, requires_permission: str | None) -> str | None:
@@ -134,11 +140,13 @@ def reason_not_to_run(user: str, organization: str, requires_permission: str | N
 	"""Why a job of this owner may not run now; None if it may."""
 	(found,) = statements.fetch(
 		f"""select (select enabled from `tabUser` where name = %s) as enabled,
-		(select name from `tab{ORGANIZATION}` where name = %s) as organization""",
+		(select {_why_inactive(frappe.local.site)} from `tab{ORGANIZATION}` where name = %s) as inactive""",
 		(user, organization),
 	)
-	if not found.organization:
+	if found.inactive is None:
 		return "Organization not found"
+	if found.inactive:
+		return f"Organization {organization} is {found.inactive}"
 	if not found.enabled:
 		return f"Permission denied: user {user} is disabled or gone"
 	return reason_not_to_submit(user, organization, requires_permission)
@@ -156,34 +164,85 @@ def rows_to_submit_in(user: str, doctype: str) -> str:
 	return _rows_of_organizations(doctype, permitted_organizations(user, "Background Job"))
 
 
+def user_as_stored(user: str) -> str:
+	"""A user's name as the database has it; as it was typed when there is no such user."""
+	return _spelling("User", user) or user
+
+
+def organization_as_stored(organization: str | None, user: str) -> str | None:
+	"""An organization's name as the database has it, for those who may have work done there.
+
+	Others learn nothing: for them it stays as it was typed.
+	"""
+	stored = _spelling(ORGANIZATION, organization) if organization else None
+	is_as_typed = stored in (None, organization)
+	return stored if not is_as_typed and may_submit_in(stored, user) else organization
+
+
+def _spelling(doctype: str, name: str) -> str | None:
+	try:
+		return _remembered_spelling(frappe.local.site, doctype, str(name))
+	except LookupError:  # not remembered: it may be made the next moment
+		return None
+
+
+@lru_cache(maxsize=MOST_SPELLINGS)
+def _remembered_spelling(_site: str, doctype: str, name: str) -> str:
+	stored = database.stored_name(doctype, name)
+	if stored is None:
+		raise LookupError(name)
+	return stored
+
+
 def check_organization_is_active(organization: str) -> None:
 	"""Raises when the organization is gone or has stopped working; perhaps later (`statements.in_one_go`)."""
-	statements.if_ever(
-		_is_not_active(frappe.local.site), (organization,), lambda: _refuse_inactive(organization)
-	)
+	statements.if_ever(is_not_active(), (organization,) * 2, lambda: refuse_if_inactive(organization))
 
 
-def _refuse_inactive(organization: str) -> None:
-	found = statements.fetch(f"select * from `tab{ORGANIZATION}` where name = %s", (organization,))
+def refuse_if_inactive(organization: str) -> None:
+	why = f"select name, {_why_inactive(frappe.local.site)} as why from `tab{ORGANIZATION}` where name = %s"
+	found = statements.fetch(why, (organization,))
 	if not found:
-		frappe.throw(_("Organization {0} was not found.").format(organization), InvalidJobError)
-	state = found[0].get("status") or _("disabled")
+		throw(_("Organization {0} was not found.").format(organization), InvalidJobError)
+	if found[0].name != organization:
+		_remembered_spelling.cache_clear()
+		message = _("Organization {0} is called {1} now; roll back and try again.")
+		raise SubmitConflict(message.format(organization, found[0].name))
+	if not found[0].why:
+		return
 	message = _("Organization {0} is {1}; only active organizations can have new jobs.")
-	frappe.throw(message.format(organization, state), InvalidJobError)
+	throw(message.format(organization, _(found[0].why)), InvalidJobError)
+
+
+def is_not_active() -> str:
+	"""SQL that holds for an organization that must not have new jobs; takes its name twice."""
+	return _is_not_active(frappe.local.site)
 
 
 @lru_cache
-def _is_not_active(_site: str) -> str:
-	"""SQL. Another app's Organization may have either of the columns that tell, or none."""
-	told = SIGNS_OF_LIFE.keys() & set(frappe.db.get_table_columns(ORGANIZATION))
-	signs = " and ".join(["name = %s", *(SIGNS_OF_LIFE[sign] for sign in sorted(told))])
+def _is_not_active(site: str) -> str:
+	signs = " and ".join([database.is_just("name"), *(SIGNS_OF_LIFE[sign] for sign in _signs(site))])
 	return f"not exists (select 1 from `tab{ORGANIZATION}` where {signs})"
+
+
+@lru_cache
+def _why_inactive(site: str) -> str:
+	"""SQL for the word that says why an organization does not work; an empty one if it does."""
+	cases = " ".join(f"when not ({SIGNS_OF_LIFE[sign]}) then {WORDS[sign]}" for sign in _signs(site))
+	return f"case {cases} else '' end" if cases else "''"
+
+
+@lru_cache
+def _signs(_site: str) -> list[str]:
+	"""Another app's Organization may have either of the columns that tell, or none."""
+	columns = frappe.db.get_table_columns(ORGANIZATION)
+	return [sign for sign in SIGNS_OF_LIFE if sign in columns]
 
 
 def check_same_organization(doc, fieldname: str) -> None:
 	"""Raises when a link leads into another organization, in the words for a link that leads nowhere.
 
-	Perhaps later (`statements.in_one_go`).
+	A link that leads home gets its name as the database has it. Perhaps later (`statements.in_one_go`).
 	"""
 	name = doc.get(fieldname)
 	if not name:
@@ -194,13 +253,18 @@ def check_same_organization(doc, fieldname: str) -> None:
 		(str(name),),
 		lambda organization: _check_leads_home(doc, field, organization),
 	)
+	statements.value_later(
+		f"(select name from `tab{field.options}` where name = %s)",
+		(str(name),),
+		lambda stored: doc.update({fieldname: stored}),
+	)
 
 
 def _check_leads_home(doc, field, organization: str | None) -> None:
 	is_shared = organization == "" and field.options in SHARED_DOCTYPES
 	if not is_shared and (not organization or organization != doc.organization):
 		link = f"{_(field.label)}: {doc.get(field.fieldname)}"
-		frappe.throw(_("Could not find {0}").format(link), frappe.LinkValidationError)
+		throw(_("Could not find {0}").format(link), frappe.LinkValidationError)
 
 
 def _is_unrestricted(user: str, roles: list[str]) -> bool:
@@ -223,7 +287,7 @@ def _rows_of_organizations(doctype: str, organizations: list[str]) -> str:
 	column = _column(doctype, "organization")
 	conditions = []
 	if organizations:
-		conditions.append(f"{column} in ({', '.join(map(_quote, organizations))})")
+		conditions.append(is_one_of(column, organizations))
 	if doctype in SHARED_DOCTYPES:
 		conditions.append(f"{column} is null or {column} = ''")
 	return f"({' or '.join(conditions)})" if conditions else "1=0"
@@ -258,8 +322,3 @@ def _is_within_organizations(user: str, ptype: str, row) -> bool:
 
 def _column(doctype: str, fieldname: str) -> str:
 	return f"`tab{doctype}`.`{fieldname}`"
-
-
-def _quote(value: str) -> str:
-	# percent=False: the condition is pasted into a query that runs without parameters
-	return frappe.db.escape(value, percent=False)

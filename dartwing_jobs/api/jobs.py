@@ -1,14 +1,33 @@
 """Jobs over HTTP: each function checks, calls the engine once, and shapes the answer. Times are RFC 3339."""
 
+import uuid
 from datetime import datetime
 
 import frappe
-from frappe.utils import cint
 
 from dartwing_jobs import clock, tenancy
 from dartwing_jobs import parameters as job_parameters
-from dartwing_jobs.engine import control, database, pauses, successors
+from dartwing_jobs.api.arguments import (
+	BAR,
+	MOST_AT_ONCE,
+	Key,
+	ListOfJson,
+	Name,
+	Number,
+	PageOfMoments,
+	PageOfNumbers,
+	PageSize,
+	ParametersOfJob,
+	Priority,
+	Reason,
+	Status,
+	Yes,
+)
+from dartwing_jobs.api.endpoint import endpoint
+from dartwing_jobs.engine import control, database, pauses, story
 from dartwing_jobs.engine import submit as engine_submit
+from dartwing_jobs.engine.handling import outputs
+from dartwing_jobs.engine.intake import bounds
 
 SHOWN = (
 	"name",
@@ -23,6 +42,7 @@ SHOWN = (
 	"output_reference",
 	"error_message",
 	"error_type",
+	"error_class",
 	"attempt",
 	"retry_count",
 	"max_retries",
@@ -45,30 +65,29 @@ SHOWN = (
 	"canceled_at",
 	"next_retry_at",
 )
-MOST_AT_ONCE = 200
 # what anybody of the organization learns of a job whose key they have used, too
 SEEN_BY_ALL = ("name", "job_id", "job_type", "organization", "status")
 
 
-@frappe.whitelist(methods=["POST"])
+@endpoint("POST")
 def submit(
-	job_type: str,
-	parameters: dict | str | None = None,
-	organization: str | None = None,
-	priority: str | int | None = None,
-	scheduled_for: str | None = None,
-	depends_on: str | None = None,
-	idempotency_key: str | None = None,
-	unique_key: str | None = None,
-	if_duplicate: str = "answer",
-	job_queue: str | None = None,
-	timeout_seconds: int | None = None,
-	max_retries: int | None = None,
-	project_id: str | None = None,
-	correlation_id: str | None = None,
-	traceparent: str | None = None,
-	job_group: str | None = None,
-	position: int | None = None,
+	job_type: Name,
+	parameters: ParametersOfJob | None = None,
+	organization: Name | None = None,
+	priority: Priority | None = None,
+	scheduled_for: Name | None = None,
+	depends_on: Name | None = None,
+	idempotency_key: Key | None = None,
+	unique_key: Name | None = None,
+	if_duplicate: Name = "answer",
+	job_queue: Name | None = None,
+	timeout_seconds: Number | None = None,
+	max_retries: Number | None = None,
+	project_id: Name | None = None,
+	correlation_id: Name | None = None,
+	traceparent: Name | None = None,
+	job_group: Name | None = None,
+	position: Number | None = None,
 ) -> dict:
 	"""Submits a job and answers with it, or with the one that was submitted before it (`duplicate`)."""
 	options = {
@@ -91,96 +110,108 @@ def submit(
 	return submitted(submit_in_own_transaction(engine_submit.submit, *given))
 
 
-@frappe.whitelist(methods=["POST"])
+@endpoint("POST")
 def submit_many(
-	job_type: str,
-	parameters: list | str,
-	organization: str | None = None,
-	priority: str | int | None = None,
-	idempotency_keys: list | str | None = None,
-	if_duplicate: str = "answer",
-	project_id: str | None = None,
-	correlation_id: str | None = None,
+	job_type: Name,
+	parameters: ListOfJson,
+	organization: Name | None = None,
+	priority: Priority | None = None,
+	idempotency_keys: ListOfJson | None = None,
+	if_duplicate: Name = "answer",
+	project_id: Name | None = None,
+	correlation_id: Name | None = None,
 ) -> list[str]:
 	"""Submits a job for each set of parameters and answers with their names, or those of earlier ones."""
+	bounds.check_number(len(parameters))
 	options = {
 		"priority": priority,
-		"idempotency_keys": frappe.parse_json(idempotency_keys),
+		"idempotency_keys": idempotency_keys,
 		"if_duplicate": if_duplicate,
 		"project_id": project_id,
 		"correlation_id": correlation_id,
 	}
-	many = frappe.parse_json(parameters)
-	return submit_in_own_transaction(engine_submit.submit_many, job_type, many, organization, options)
+	return submit_in_own_transaction(engine_submit.submit_many, job_type, parameters, organization, options)
 
 
-@frappe.whitelist(methods=["POST"])
-def cancel(job: str, reason: str | None = None) -> dict:
-	return {"job": job, "status": control.cancel(job, reason)}
+@endpoint("POST")
+def cancel(job: Name, reason: Reason | None = None) -> dict:
+	"""Cancels a job, or the last of its retries as new jobs: `Canceled`, or `Requested` while it runs."""
+	return {"job": job, "status": database.own_transaction(control.cancel)(job, reason)}
 
 
-@frappe.whitelist(methods=["POST"])
-def run_now(job: str) -> dict:
-	control.run_now(job)
+@endpoint("POST")
+def run_now(job: Name) -> dict:
+	database.own_transaction(control.run_now)(job)
 	return {"job": job}
 
 
-@frappe.whitelist(methods=["POST"])
-def retry(job: str) -> dict:
+@endpoint("POST")
+def retry(job: Name, again: Yes = False) -> dict:
 	"""Submits a dead or canceled job again and answers with the new one."""
-	return shown(control.retry(job))
+	return shown(database.own_transaction(control.retry)(job, again))
 
 
-@frappe.whitelist()
-def status(job: str) -> dict:
-	"""The job, why it waits although it is due, and who stands for it now: its last successor, or itself."""
-	row = control.job_to_act_on(job)
-	return {**shown(row), "held_reason": pauses.why_it_waits(row), "latest": successors.latest(job)}
+@endpoint("GET", "POST", "PUT", "DELETE")
+def status(job: Name) -> dict:
+	"""The job, and what became of it: of itself, or of the last of its retries as new jobs (`latest`).
+
+	That one's status, its output, and why it waits although it is due.
+	"""
+	row, last = control.job_to_act_on(job), control.latest_to_act_on(job)
+	became = {"latest": last.name, "latest_status": last.status}
+	became |= {"output": outputs.load(last.output), "held_reason": pauses.why_it_waits(last)}
+	return {**shown(row), **became}
 
 
-@frappe.whitelist()
-def history(job: str) -> list[dict]:
-	"""The job's story, oldest first."""
-	control.job_to_act_on(job)
-	fields = ["timestamp", "event", "from_status", "to_status", "actor", "message", "attempt", "details"]
-	order = "timestamp asc, name asc"
-	rows = frappe.get_all("Job Execution Log", filters={"background_job": job}, fields=fields, order_by=order)
-	return [{**_plain_row(row), "details": job_parameters.load(row.details)} for row in rows]
+@endpoint("GET", "POST", "PUT", "DELETE")
+def history(job: Name, cursor: PageOfNumbers | None = None, limit: PageSize = MOST_AT_ONCE) -> list[dict]:
+	"""A page of the job's story, oldest first; the last event's `cursor` is that of the next page."""
+	rows = story.page(control.job_to_act_on(job).name, cursor, limit)
+	return [_shown_event(row) for row in rows]
 
 
-@frappe.whitelist(methods=["GET", "POST"])
+@endpoint("GET", "POST")
 def list_jobs(
-	organization: str | None = None,
-	status: str | None = None,
-	job_type: str | None = None,
-	after: str | None = None,
-	limit: int = 20,
+	organization: Name | None = None,
+	status: Status | None = None,
+	job_type: Name | None = None,
+	after: PageOfMoments | None = None,
+	limit: PageSize = 20,
 ) -> dict:
 	"""A page of the jobs one may see, newest first; `next` is the `after` of the next page."""
 	given = {"organization": organization, "status": status, "job_type": job_type}
 	filters = [[name, "=", value] for name, value in given.items() if value]
-	limit = min(max(cint(limit), 1), MOST_AT_ONCE)
 	rows = _older(filters, after, limit + 1) if after else _newest(filters, limit + 1)
 	page = rows[:limit]
-	more = f"{page[-1].creation}|{page[-1].name}" if len(rows) > limit else None
+	more = f"{page[-1].created_utc}{BAR}{page[-1].name}" if len(rows) > limit else None
 	return {"jobs": [shown(row) for row in page], "next": more}
 
 
-def _older(filters: list, after: str, limit: int) -> list:
-	created, _bar, name = after.partition("|")
-	at_the_same_moment = _newest([*filters, ["creation", "=", created], ["name", "<", name]], limit)
-	return [*at_the_same_moment, *_newest([*filters, ["creation", "<", created]], limit)]
+def _older(filters: list, after: tuple, limit: int) -> list:
+	created, name = after
+	at_the_same_moment = _newest([*filters, ["created_utc", "=", created], ["name", "<", name]], limit)
+	return [*at_the_same_moment, *_newest([*filters, ["created_utc", "<", created]], limit)]
 
 
 def _newest(filters: list, limit: int) -> list:
-	order = "creation desc, name desc"
+	order = "created_utc desc, name desc"
 	return frappe.get_list("Background Job", filters=filters, fields=["*"], order_by=order, limit=limit)
 
 
 def submit_in_own_transaction(submit, what: str, parameters, organization: str | None, options: dict):
-	"""A request has no other work that could be lost: what meets another transaction is tried again here."""
+	"""A request has no other work that could be lost: what meets another transaction is tried again here.
+
+	Each try has the same job id. So a commit that is still under way, unseen, refuses the next try.
+	"""
 	given = {name: value for name, value in options.items() if value is not None}
-	return database.own_transaction(submit)(what, parameters, organization, must_submit=True, **given)
+	given |= {"job_id": str(uuid.uuid4()), "must_submit": True}
+	return database.own_transaction(submit, _are_stored)(what, parameters, organization, **given)
+
+
+def _are_stored(submitted) -> bool:
+	"""Whether the job, or all of these names, can be found: a transaction is kept as a whole."""
+	names = set(submitted if isinstance(submitted, list) else [submitted.name])
+	return frappe.db.count("Background Job", {"name": ["in", sorted(names)]}) == len(names)
 
 
 def submitted(job) -> dict:
@@ -194,11 +225,14 @@ def submitted(job) -> dict:
 def shown(job) -> dict:
 	"""A job as the world sees it."""
 	answer = {name: _plain(job.get(name)) for name in SHOWN}
+	answer["scheduled_for"] = clock.rfc3339_of_utc(job.get("scheduled_utc"))
 	return {**answer, "parameters": job_parameters.load(job.get("input_parameters"))}
 
 
-def _plain_row(row) -> dict:
-	return {name: _plain(value) for name, value in row.items()}
+def _shown_event(row) -> dict:
+	told = {name: _plain(row[name]) for name in story.TOLD}
+	cursor = f"{row.move_number}{BAR}{row.name}"
+	return {**told, "details": job_parameters.load(row.details), "cursor": cursor}
 
 
 def _plain(value):

@@ -13,7 +13,9 @@ from prometheus_client.core import (
 from werkzeug.wrappers import Response
 
 from dartwing_jobs import clock, scraper
-from dartwing_jobs.engine import metrics, statements
+from dartwing_jobs.api.arguments import Hours, Name
+from dartwing_jobs.api.endpoint import endpoint
+from dartwing_jobs.engine import metrics, statements, troubles
 from dartwing_jobs.engine.observing import counters, gauges
 
 # a scrape may count what is uncounted for so long; what is left is left to the sweep
@@ -27,8 +29,10 @@ COUNTERS = {
 	"jobs_succeeded_total": (BY_QUEUE, "Jobs that were completed"),
 	"jobs_failed_total": ([*BY_QUEUE, "error_class"], "Attempts that failed or ran out of time"),
 	"jobs_retried_total": (BY_QUEUE, "Jobs that were put back for another attempt"),
+	"jobs_requeued_total": (BY_QUEUE, "Jobs that were put back uncounted, by a snooze or an interruption"),
 	"jobs_canceled_total": (BY_QUEUE, "Jobs that were canceled"),
 	"deadletter_total": (BY_QUEUE, "Jobs that ended as dead letters"),
+	troubles.TROUBLES: (["error_class"], "Pieces of work that the engine could not do, and set aside"),
 }
 HISTOGRAMS = {
 	counters.DURATION: (BY_QUEUE, counters.DURATION_BOUNDS, "How long attempts took"),
@@ -46,8 +50,8 @@ def prometheus() -> Response:
 	return Response(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
-@frappe.whitelist(methods=["GET", "POST"])
-def get_job_metrics(organization: str | None = None, hours: float = metrics.WINDOW_HOURS) -> dict:
+@endpoint("GET", "POST")
+def get_job_metrics(organization: Name | None = None, hours: Hours = metrics.WINDOW_HOURS) -> dict:
 	"""Figures of one organization, or of all that one may see, over the last hours."""
 	figures = metrics.get_job_metrics(organization, hours)
 	return {**figures, "as_of": clock.rfc3339(figures["as_of"])}
@@ -104,6 +108,9 @@ def _gauges() -> Iterator[Metric]:
 	yield _gauge("jobs_workers_alive", "Workers that serve a queue of ours", {(): gauges.workers_alive()})
 	text = "Seconds since the last sweep"
 	yield _gauge("jobs_seconds_since_last_sweep", text, {(): gauges.seconds_since_sweep()})
+	text = "Pieces of work that are set aside, because they failed"
+	set_aside = {(duty,): count for duty, count in troubles.by_duty().items()}
+	yield _gauge("jobs_set_aside", text, set_aside, ["duty"])
 	text = "Rows of the log that the counters do not know yet"
 	yield _gauge("jobs_uncounted_log_rows", text, {(): counters.uncounted()})
 

@@ -1,48 +1,58 @@
 """Templates over HTTP: used by whoever may submit, managed by whoever may write them. Times are RFC 3339."""
 
+from typing import Annotated
+
 import frappe
 from frappe import _
-from frappe.utils import cint
 
 from dartwing_jobs import clock
 from dartwing_jobs import parameters as job_parameters
-from dartwing_jobs.api.jobs import MOST_AT_ONCE, submit_in_own_transaction, submitted
+from dartwing_jobs.api.arguments import (
+	BAR,
+	Choice,
+	Key,
+	LongText,
+	Name,
+	Number,
+	PageOfMoments,
+	PageSize,
+	ParametersOfJob,
+	Priority,
+)
+from dartwing_jobs.api.endpoint import endpoint
+from dartwing_jobs.api.jobs import submit_in_own_transaction, submitted
 from dartwing_jobs.engine.intake import templates
-from dartwing_jobs.errors import InvalidJobError
-
-BAR = "|"
 
 
-@frappe.whitelist(methods=["GET", "POST"])
+@endpoint("GET", "POST")
 def list_templates(
-	organization: str | None = None,
-	job_type: str | None = None,
-	status: str | None = None,
-	cursor: str | None = None,
-	limit: int = 20,
+	organization: Name | None = None,
+	job_type: Name | None = None,
+	status: Annotated[str, Choice((templates.ACTIVE, templates.ARCHIVED))] | None = None,
+	cursor: PageOfMoments | None = None,
+	limit: PageSize = 20,
 ) -> dict:
 	"""A page of the templates one may use or read, newest first; `next` is the `cursor` of the next page."""
 	given = {"organization": organization, "job_type": job_type, "status": status}
 	filters = {name: value for name, value in given.items() if value}
-	limit = min(max(cint(limit), 1), MOST_AT_ONCE)
-	rows = templates.find(filters, limit + 1, _cursor(cursor))
+	rows = templates.find(filters, limit + 1, cursor)
 	page = rows[:limit]
 	more = f"{page[-1].creation}{BAR}{page[-1].name}" if len(rows) > limit else None
 	return {"templates": [_shown(row) for row in page], "next": more}
 
 
-@frappe.whitelist(methods=["GET", "POST"])
-def get(template: str) -> dict:
+@endpoint("GET", "POST")
+def get(template: Name) -> dict:
 	return _shown(_row(template))
 
 
-@frappe.whitelist(methods=["POST"])
+@endpoint("POST")
 def create(
-	template_name: str,
-	job_type: str,
-	organization: str | None = None,
-	default_params: dict | str | None = None,
-	description: str | None = None,
+	template_name: Name,
+	job_type: Name,
+	organization: Name | None = None,
+	default_params: ParametersOfJob | None = None,
+	description: LongText | None = None,
 ) -> dict:
 	"""Makes a template in an organization; without one it is for all, and only System Managers may."""
 	fields = {"template_name": template_name, "job_type": job_type, "organization": organization}
@@ -50,13 +60,13 @@ def create(
 	return _shown(frappe.get_doc({"doctype": templates.DOCTYPE, **fields}).insert())
 
 
-@frappe.whitelist(methods=["POST"])
+@endpoint("POST")
 def update(
-	template: str,
-	template_name: str | None = None,
-	job_type: str | None = None,
-	default_params: dict | str | None = None,
-	description: str | None = None,
+	template: Name,
+	template_name: Name | None = None,
+	job_type: Name | None = None,
+	default_params: ParametersOfJob | None = None,
+	description: LongText | None = None,
 ) -> dict:
 	"""Changes what is given. Jobs that were made keep what they were made of."""
 	fields = {"template_name": template_name, "job_type": job_type}
@@ -66,8 +76,8 @@ def update(
 	return _shown(doc.save())
 
 
-@frappe.whitelist(methods=["POST"])
-def archive(template: str) -> dict:
+@endpoint("POST")
+def archive(template: Name) -> dict:
 	"""No new jobs are made from it; its schedules are disabled, and named in the answer."""
 	doc = _document(template)
 	doc.status = templates.ARCHIVED
@@ -75,16 +85,16 @@ def archive(template: str) -> dict:
 	return {**_shown(doc), "disabled_schedules": doc.flags.disabled_schedules or []}
 
 
-@frappe.whitelist(methods=["POST"])
-def restore(template: str) -> dict:
+@endpoint("POST")
+def restore(template: Name) -> dict:
 	"""Jobs can be made from it again; its schedules stay disabled until somebody enables them."""
 	doc = _document(template)
 	doc.status = templates.ACTIVE
 	return _shown(doc.save())
 
 
-@frappe.whitelist(methods=["POST"])
-def delete(template: str) -> dict:
+@endpoint("POST")
+def delete(template: Name) -> dict:
 	"""Takes it away; its jobs and runs stay, its schedules are disabled, and named in the answer."""
 	doc = _document(template)
 	doc.check_permission("delete")
@@ -93,23 +103,23 @@ def delete(template: str) -> dict:
 	return {"template": template, "disabled_schedules": stopped}
 
 
-@frappe.whitelist(methods=["POST"])
+@endpoint("POST")
 def submit(
-	template: str,
-	overrides: dict | str | None = None,
-	organization: str | None = None,
-	priority: str | int | None = None,
-	scheduled_for: str | None = None,
-	depends_on: str | None = None,
-	idempotency_key: str | None = None,
-	unique_key: str | None = None,
-	if_duplicate: str = "answer",
-	job_queue: str | None = None,
-	timeout_seconds: int | None = None,
-	max_retries: int | None = None,
-	project_id: str | None = None,
-	correlation_id: str | None = None,
-	traceparent: str | None = None,
+	template: Name,
+	overrides: ParametersOfJob | None = None,
+	organization: Name | None = None,
+	priority: Priority | None = None,
+	scheduled_for: Name | None = None,
+	depends_on: Name | None = None,
+	idempotency_key: Key | None = None,
+	unique_key: Name | None = None,
+	if_duplicate: Name = "answer",
+	job_queue: Name | None = None,
+	timeout_seconds: Number | None = None,
+	max_retries: Number | None = None,
+	project_id: Name | None = None,
+	correlation_id: Name | None = None,
+	traceparent: Name | None = None,
 ) -> dict:
 	"""Submits a job from a template and answers with it, or with the one that was submitted before it."""
 	options = {
@@ -144,13 +154,3 @@ def _shown(row) -> dict:
 	answer = {name: row.get(name) for name in templates.COLUMNS}
 	moments = {name: clock.rfc3339(clock.parse(row.get(name))) for name in ("creation", "modified")}
 	return {**answer, **moments, "default_params": job_parameters.load(row.get("default_params"))}
-
-
-def _cursor(text: str | None) -> tuple | None:
-	if not text:
-		return None
-	moment, _bar, name = text.partition(BAR)
-	created = clock.parse(moment)
-	if not (created and name):
-		frappe.throw(_("{0} is not where a page ended.").format(text), InvalidJobError)
-	return created, name

@@ -1,24 +1,28 @@
 """Background Job: what may be submitted, and what may be edited afterwards. The engine does the rest."""
 
+from datetime import datetime
+
 import frappe
 from frappe import _
+from frappe.utils import get_datetime
 
-from dartwing_jobs import parameters
+from dartwing_jobs import clock
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine import database, log, naming, promote, states, submission
 from dartwing_jobs.engine.groups import memberships
-from dartwing_jobs.engine.handling import inputs
+from dartwing_jobs.engine.handling import inputs, outputs
 from dartwing_jobs.engine.intake import frozen, keys
 from dartwing_jobs.engine.limits import capacity
 from dartwing_jobs.engine.observing import counters
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.engine.submit import call_workers_after_commit
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 INDEXES = {
 	"idx_org_status": ["organization", "status"],
 	"idx_job_hash": ["job_hash", "creation"],
-	"idx_next_retry": ["next_retry_at", "status"],
+	"idx_next_retry": ["next_retry_at", "status", "depends_on"],
 	"idx_depends_on": ["depends_on", "status"],
 	"idx_job_type_status": ["job_type", "status", "modified", "name"],
 	"idx_job_group": ["job_group", "position"],
@@ -26,6 +30,7 @@ INDEXES = {
 	"idx_line": ["line", "claim_key", "name"],
 	"idx_fair_share": ["line", "organization", "claim_key"],
 	"idx_lease": ["lease_expires_at", "name"],
+	"idx_created": ["created_utc", "name"],
 	"idx_held": ["job_queue", "held_by", "held_key", "name"],
 }
 
@@ -38,11 +43,22 @@ class BackgroundJob(JobsDocument):
 
 	@property
 	def output(self):
-		"""What came out of it, in the answer to a submit that found it done."""
-		return self.flags.output
+		"""What came out of it; the field has it as text."""
+		return outputs.load(self.get("output"))
+
+	def load_from_db(self):
+		"""Its time is shown by the site's clock of today: the zone may have changed since it was written."""
+		super().load_from_db()
+		if self.scheduled_utc:
+			self.scheduled_for = database.as_site_time(self.scheduled_utc)
+		return self
+
+	def check_input(self) -> None:
+		self.flags.has_offset = clock.has_offset(self.get("scheduled_for"))
+		super().check_input()
 
 	def before_insert(self):
-		submission.set_submitter(self)
+		submission.set_submitter(self, submission.type_of(self))
 
 	def set_new_name(self, force=False, set_name=None, set_child_names=True):
 		"""Names are drawn, never given: a given one would meet the sequence some day."""
@@ -55,21 +71,29 @@ class BackgroundJob(JobsDocument):
 	def before_validate(self):
 		self.priority = priorities.from_value(self.priority)
 		if self.is_new():
-			submission.fill_in(self, submission.type_of(self))
-			self.run_at = None if self.depends_on else database.due_moment(self.scheduled_for)
-			parameters.store(self, "input_parameters")
-			parameters.check_secrets(submission.type_of(self), [self.input_parameters])
-			self.input_checksums = None
-			inputs.remember([self], submission.type_of(self))
+			job_type, label = submission.type_of(self), self.meta.get_label("input_parameters")
+			submission.fill_in(self, job_type)
+			self.run_at = None if self.depends_on else self.scheduled_utc or database.utc_now()
+			given = [self.input_parameters]
+			(self.input_parameters,) = submission.storable_parameters(job_type, given, label)
+			self.input_checksums = self.job_hash = None
+			inputs.remember([self], job_type)
+		else:
+			self.scheduled_utc = self.edited_instant()
+
+	def edited_instant(self) -> datetime | None:
+		"""A time that was not edited keeps its instant, also where the clock shows it twice."""
+		before, moment = self.get_doc_before_save(), self.scheduled_for and get_datetime(self.scheduled_for)
+		if before and moment == before.scheduled_for and not self.flags.has_offset:
+			return before.scheduled_utc
+		return clock.as_utc(moment) if moment else None
 
 	def validate(self):
 		if self.is_new():
-			job_type = submission.type_of(self)
-			submission.check(self, job_type)
-			parameters.check_schema(job_type, self.input_parameters)
+			submission.check(self, submission.type_of(self))
 			capacity.check([self])
 		else:
-			submission.check_limits(self)
+			submission.check_edited(self, self.get_doc_before_save())
 
 	def db_insert(self, *args, **kwargs):
 		"""Born Pending; the promoter puts it in line as soon as it is due."""
@@ -86,13 +110,18 @@ class BackgroundJob(JobsDocument):
 		super().db_update()
 
 	def db_set(self, fieldname, value=None, *args, **kwargs):
-		frozen.check_db_set(self, fieldname if isinstance(fieldname, dict) else {fieldname: value})
-		super().db_set(fieldname, value, *args, **kwargs)
+		values = dict(fieldname) if isinstance(fieldname, dict) else {fieldname: value}
+		frozen.check_db_set(self, values)
+		if values.get("scheduled_for"):
+			submission.check_time(frappe._dict(values), submission.type_of(self))
+		if "scheduled_for" in values:
+			values |= moments(values["scheduled_for"])
+		super().db_set(values, None, *args, **kwargs)
 		promote.replace(self.name)
 
 	def on_update(self):
 		before = self.get_doc_before_save()
-		if before and (before.priority, before.scheduled_for) != (self.priority, self.scheduled_for):
+		if before and (before.priority, before.scheduled_utc) != (self.priority, self.scheduled_utc):
 			promote.replace(self.name)
 
 	def on_trash(self):
@@ -109,16 +138,23 @@ class BackgroundJob(JobsDocument):
 
 	def refuse_to_orphan(self) -> None:
 		if self.status == states.RUNNING:
-			frappe.throw(
-				_("Job {0} is running; cancel it before you delete it.").format(self.name), InvalidJobError
-			)
+			throw(_("Job {0} is running; cancel it before you delete it.").format(self.name), InvalidJobError)
 		waiting = {"depends_on": self.name, "status": ["in", sorted(states.ACTIVE)]}
 		if child := frappe.db.get_value("Background Job", waiting, "name"):
 			message = _("Job {0} waits for {1}; cancel it before you delete the job it depends on.")
-			frappe.throw(message.format(child, self.name), frappe.LinkExistsError)
+			throw(message.format(child, self.name), frappe.LinkExistsError)
+
+
+def moments(given) -> dict:
+	"""The columns of a time: on the site's clock, and as an instant."""
+	if not given:
+		return {"scheduled_for": None, "scheduled_utc": None}
+	moment = clock.parse(given)
+	return {"scheduled_for": moment, "scheduled_utc": clock.as_utc(moment)}
 
 
 def on_doctype_update():
 	for index_name, columns in INDEXES.items():
 		frappe.db.add_index("Background Job", columns, index_name)
+	database.compare_bytes("Background Job", keys.COLLATIONS)
 	frappe.db.add_unique("Background Job", ["organization", "unique_key"], keys.UNIQUE_INDEX)

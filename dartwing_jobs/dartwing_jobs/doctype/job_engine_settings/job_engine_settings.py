@@ -8,6 +8,7 @@ from frappe import _
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine.alerts import SECRET
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 # below this no real job could be submitted; above, MariaDB's default packet size is near
 SMALLEST_PARAMETER_LIMIT = 1024
@@ -35,12 +36,12 @@ class JobEngineSettings(JobsDocument):
 	def check_limits(self) -> None:
 		if not SMALLEST_PARAMETER_LIMIT <= int(self.max_parameter_bytes) <= LARGEST_PARAMETER_LIMIT:
 			message = _("Largest Parameters must be between {0} and {1} bytes.")
-			frappe.throw(message.format(SMALLEST_PARAMETER_LIMIT, LARGEST_PARAMETER_LIMIT), InvalidJobError)
+			throw(message.format(SMALLEST_PARAMETER_LIMIT, LARGEST_PARAMETER_LIMIT), InvalidJobError)
 		if int(self.retention_days) < 1:
-			frappe.throw(_("Retention must be at least one day."), InvalidJobError)
+			throw(_("Retention must be at least one day."), InvalidJobError)
 		if 0 < int(self.lease_seconds) < SHORTEST_LEASE_SECONDS:
 			message = _("A lease must last at least {0} seconds.")
-			frappe.throw(message.format(SHORTEST_LEASE_SECONDS), InvalidJobError)
+			throw(message.format(SHORTEST_LEASE_SECONDS), InvalidJobError)
 
 		self.check_schedules()
 
@@ -48,10 +49,10 @@ class JobEngineSettings(JobsDocument):
 		lateness = int(self.missed_after_seconds)
 		if lateness and not SHORTEST_LATENESS <= lateness <= LONGEST_LATENESS:
 			message = _("Missed After must be between {0} and {1} seconds.")
-			frappe.throw(message.format(SHORTEST_LATENESS, LONGEST_LATENESS), InvalidJobError)
+			throw(message.format(SHORTEST_LATENESS, LONGEST_LATENESS), InvalidJobError)
 		if int(self.most_missed_fires) > MOST_CAUGHT_UP:
 			message = _("Most Missed Fires must be at most {0}.")
-			frappe.throw(message.format(MOST_CAUGHT_UP), InvalidJobError)
+			throw(message.format(MOST_CAUGHT_UP), InvalidJobError)
 
 	def check_webhook(self) -> None:
 		before = self.get_doc_before_save()
@@ -60,10 +61,10 @@ class JobEngineSettings(JobsDocument):
 		if not _is_web_address(self.alert_webhook_url):
 			message = _("{0} must be an address that begins with http:// or https://, not {1}.")
 			label = _(self.meta.get_label("alert_webhook_url"))
-			frappe.throw(message.format(label, self.alert_webhook_url), InvalidJobError)
+			throw(message.format(label, self.alert_webhook_url), InvalidJobError)
 		if not frappe.conf.get(SECRET):
 			message = _("Alerts are signed: set {0} in the site's config before you name a webhook.")
-			frappe.throw(message.format(SECRET), InvalidJobError)
+			throw(message.format(SECRET), InvalidJobError)
 
 
 def _is_web_address(address: str) -> bool:

@@ -9,6 +9,7 @@ from dartwing_jobs.engine import submission
 from dartwing_jobs.engine.groups import ends as group_ends
 from dartwing_jobs.engine.groups import statuses
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
+from dartwing_jobs.messages import throw
 
 # written by the engine alone: what a new group has there
 DERIVED = {
@@ -55,10 +56,10 @@ class JobGroup(JobsDocument):
 			return
 		job_type = submission.type_named(self.callback_job_type)
 		if not job_type.is_enabled:
-			frappe.throw(_("Job Type {0} is disabled.").format(job_type.name), InvalidJobError)
+			throw(_("Job Type {0} is disabled.").format(job_type.name), InvalidJobError)
 		required = job_type.requires_permission
 		if reason := tenancy.reason_not_to_submit(self.owner, self.organization, required):
-			frappe.throw(reason, frappe.PermissionError)
+			throw(reason, frappe.PermissionError)
 		given = group_ends.callback_parameters(self, statuses.COMPLETED, {})
 		stored = parameters.canonical(given, "Callback Parameters")
 		parameters.check_secrets(job_type, [stored])
@@ -72,9 +73,9 @@ class JobGroup(JobsDocument):
 			label = _(self.meta.get_label(fieldname))
 			if fieldname in DERIVED:
 				message = _("A group's {0} follows from its jobs and cannot be set.")
-				frappe.throw(message.format(label.lower()), FrozenFieldError)
+				throw(message.format(label.lower()), FrozenFieldError)
 			if fieldname in FIXED:
-				frappe.throw(_("{0} is settled when a group is made.").format(label), FrozenFieldError)
+				throw(_("{0} is settled when a group is made.").format(label), FrozenFieldError)
 
 
 def _comparable(fieldname: str, value):

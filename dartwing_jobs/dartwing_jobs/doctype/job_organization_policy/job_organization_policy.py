@@ -2,15 +2,12 @@
 
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine import pauses
-from dartwing_jobs.engine.limits import capacity, turnstiles
 from dartwing_jobs.engine.rules import policies
 
 
 class JobOrganizationPolicy(JobsDocument):
 	def on_update(self):
 		policies.forget()
-		if self.max_waiting:
-			turnstiles.prepare(capacity.turnstile_of_organization(self.organization))
 		if self.paused:
 			pauses.mark_after_commit(pauses.ORGANIZATION, self.organization)
 		else:

@@ -7,13 +7,15 @@ from frappe.utils import get_system_timezone
 from dartwing_jobs import clock, cron, parameters, tenancy
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine import database, submission
+from dartwing_jobs.engine.intake import bounds
 from dartwing_jobs.engine.rules import priorities
-from dartwing_jobs.engine.schedules import fire_times, fires, grounds, schedules
+from dartwing_jobs.engine.schedules import fire_times, fires, grounds, schedules, skips
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
+from dartwing_jobs.messages import throw
 
 RECORDED = ("run_as", "disabled_reason")
 # the engine sets these, also while somebody has the form open
-MOVING = ("next_fire_at", "last_fire_at", "program_key")
+MOVING = ("next_fire_at", "last_fire_at", "next_skip_at", "program_key")
 # who changes what a schedule does, or switches it on, is whom its jobs run as
 WHAT_IT_DOES = ("enabled", "job_template", "param_overrides", "priority")
 WHEN_IT_FIRES = ("enabled", "cron_expression", "time_zone", "start_at", "end_at")
@@ -49,10 +51,17 @@ class JobSchedule(JobsDocument):
 		self.announce()
 
 	def on_update(self):
-		if self.get_doc_before_save() and self.has_value_changed("enabled") and not self.enabled:
-			fires.record_now(self, fires.DISABLED, self.disabled_reason)
+		before = self.get_doc_before_save()
+		if before and self.has_value_changed("enabled"):
+			self.tell_of_change(before)
 		if self.next_fire_at:
 			schedules.wake_workers_after_commit(self)
+
+	def tell_of_change(self, before) -> None:
+		if self.enabled:
+			skips.tell(before, database.utc_now())
+		else:
+			fires.record_now(self, fires.DISABLED, self.disabled_reason)
 
 	def on_trash(self):
 		"""Its jobs stay."""
@@ -68,7 +77,7 @@ class JobSchedule(JobsDocument):
 				self.set(fieldname, before.get(fieldname))
 			elif self.get(fieldname) != before.get(fieldname):
 				label = _(self.meta.get_label(fieldname))
-				frappe.throw(
+				throw(
 					_("{0} is recorded by the engine and cannot be edited.").format(label), FrozenFieldError
 				)
 
@@ -81,9 +90,11 @@ class JobSchedule(JobsDocument):
 		)
 		if template.status != "Active":
 			message = _("Job Template {0} is archived or gone; choose an active one.")
-			frappe.throw(message.format(self.job_template), InvalidJobError)
+			throw(message.format(self.job_template), InvalidJobError)
+		if self.differs_in(("priority", "job_template")):
+			bounds.check_critical(self.priority, submission.type_of(template))
 		if reason := grounds.why_not_scheduled(submission.type_of(template), template.job_type):
-			frappe.throw(reason, InvalidJobError)
+			throw(reason, InvalidJobError)
 
 	def validate_secrets(self) -> None:
 		template = frappe.get_cached_doc("Job Template", self.job_template)
@@ -91,13 +102,15 @@ class JobSchedule(JobsDocument):
 
 	def validate_window(self) -> None:
 		if self.start_at and self.end_at and clock.parse(self.end_at) <= clock.parse(self.start_at):
-			frappe.throw(_("The end of a schedule must come after its start."), InvalidJobError)
+			throw(_("The end of a schedule must come after its start."), InvalidJobError)
 
 	def announce(self) -> None:
 		"""The next fire, from now on: a time that was paused or changed is not caught up."""
 		if self.differs_in(("enabled",)):
 			told = _("Disabled by {0}").format(frappe.session.user)
 			self.disabled_reason = None if self.enabled else told
+		if self.differs_in(WHEN_IT_FIRES):
+			self.next_skip_at = None  # the next sweep looks, if it is disabled
 		if not self.enabled:
 			self.next_fire_at = None
 		elif self.differs_in(WHEN_IT_FIRES):
@@ -107,12 +120,13 @@ class JobSchedule(JobsDocument):
 	def validate_fires(self) -> None:
 		if not self.next_fire_at:
 			message = _("This schedule never fires: no time of its expression is left between start and end.")
-			frappe.throw(message, InvalidJobError)
+			throw(message, InvalidJobError)
 
 
 def on_doctype_update():
 	# empty in schedules that are not to fire: what is due next is the first entry
 	frappe.db.add_index("Job Schedule", ["next_fire_at", "name"], "idx_next_fire")
 	frappe.db.add_index("Job Schedule", ["job_template"], "idx_schedule_template")
+	frappe.db.add_index("Job Schedule", ["enabled", "next_skip_at"], "idx_next_skip")
 	# of programs that ask for the same schedule at once, one makes it
 	frappe.db.add_unique("Job Schedule", ["program_key"], "unique_schedule_of_programs")

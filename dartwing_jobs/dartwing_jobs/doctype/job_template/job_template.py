@@ -12,6 +12,7 @@ from dartwing_jobs.engine import submission
 from dartwing_jobs.engine.intake import templates
 from dartwing_jobs.engine.schedules import schedules
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import tell, throw
 
 SHOWN_SCHEDULES = 20
 
@@ -53,7 +54,7 @@ class JobTemplate(JobsDocument):
 		if stopped:
 			names = ", ".join(stopped[:SHOWN_SCHEDULES]) + (" …" if stopped[SHOWN_SCHEDULES:] else "")
 			message = _("{0} Its schedules were disabled ({1}): {2}").format(reason, len(stopped), names)
-			frappe.msgprint(message, title=_("Schedules Disabled"), indicator="orange")
+			tell(message, title=_("Schedules Disabled"), indicator="orange")
 		return stopped
 
 	def set_keys(self) -> None:
@@ -93,7 +94,7 @@ class JobTemplate(JobsDocument):
 
 	def refuse_name(self) -> None:
 		message = _("There is already a Job Template called {0} here.")
-		frappe.throw(message.format(frappe.bold(self.template_name)), InvalidJobError)
+		throw(message.format(self.template_name), InvalidJobError)
 
 
 def on_doctype_update():

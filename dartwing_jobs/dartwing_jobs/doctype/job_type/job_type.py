@@ -13,6 +13,7 @@ from dartwing_jobs.engine.handling import handlers, write_guard
 from dartwing_jobs.engine.rules import policies, priorities, queue_rules
 from dartwing_jobs.engine.rules.categories import GENERAL
 from dartwing_jobs.errors import InvalidJobError
+from dartwing_jobs.messages import throw
 
 DOTTED_PATH = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)+", re.ASCII)
 
@@ -34,7 +35,7 @@ class JobType(JobsDocument):
 			queue_rules.check(self.job_queue, self)
 
 	def on_update(self):
-		if self.paused:
+		if self.paused or not self.is_enabled:
 			pauses.mark_after_commit(pauses.JOB_TYPE, self.name)
 		else:
 			pauses.ring_if_it_held(self.get_doc_before_save())
@@ -43,7 +44,7 @@ class JobType(JobsDocument):
 		"""Ours to check: Background Job is exempt from Frappe's link check, which knows no single links."""
 		if job := frappe.db.get_value("Background Job", {"job_type": self.name}, "name"):
 			message = _("Job Type {0} cannot be deleted: job {1} refers to it. Disable it instead.")
-			frappe.throw(message.format(self.name, job), frappe.LinkExistsError)
+			throw(message.format(self.name, job), frappe.LinkExistsError)
 
 	def remembered_declaration(self) -> str | None:
 		"""Memory of `engine.handling.declared`, which writes past the document: no save can change it."""
@@ -55,7 +56,7 @@ class JobType(JobsDocument):
 		category = policies.category(self.category)
 		if category is None:
 			known = ", ".join(policies.category_names())
-			frappe.throw(_("Category must be one of {0}.").format(known), InvalidJobError)
+			throw(_("Category must be one of {0}.").format(known), InvalidJobError)
 		if str(self.max_retries) in ("None", self.meta.get_field("max_retries").default):
 			self.max_retries = category.max_retries
 		self.allow_schedule = cint(self.allow_schedule or category.allow_schedule)
@@ -66,19 +67,19 @@ class JobType(JobsDocument):
 
 	def validate_numbers(self) -> None:
 		if cint(self.rate_limit) and not cint(self.rate_window_seconds):
-			frappe.throw(_("Most Starts needs a window of at least one second."), InvalidJobError)
+			throw(_("Most Starts needs a window of at least one second."), InvalidJobError)
 		if cint(self.default_timeout) <= 0:
-			frappe.throw(_("Default Timeout must be at least one second."), InvalidJobError)
+			throw(_("Default Timeout must be at least one second."), InvalidJobError)
 		if self.default_priority not in priorities.ALL:
 			message = _("Default Priority must be one of {0}.").format(", ".join(priorities.ALL))
-			frappe.throw(message, InvalidJobError)
+			throw(message, InvalidJobError)
 
 	def validate_handler_method(self) -> None:
 		if not DOTTED_PATH.fullmatch(self.handler_method or ""):
 			message = _(
 				"Handler Method must be the path of a Python function, such as my_app.jobs.make_pdf, not {0}."
 			)
-			frappe.throw(message.format(self.handler_method), InvalidJobError)
+			throw(message.format(self.handler_method), InvalidJobError)
 		handlers.resolve(self.handler_method)
 
 	def validate_requires_permission(self) -> None:
@@ -89,13 +90,13 @@ class JobType(JobsDocument):
 			message = _(
 				"Requires Permission must be DocType:permission, such as Sales Invoice:create, not {0}."
 			)
-			frappe.throw(message.format(self.requires_permission), InvalidJobError)
+			throw(message.format(self.requires_permission), InvalidJobError)
 
 	def validate_writable_doctypes(self) -> None:
 		for doctype in write_guard.writable_doctypes(self):
 			if not frappe.db.exists("DocType", doctype):
 				message = _("DocTypes It May Write: there is no DocType {0}. Write one name per line.")
-				frappe.throw(message.format(doctype), InvalidJobError)
+				throw(message.format(doctype), InvalidJobError)
 
 	def validate_parameters_schema(self) -> None:
 		given = self.parameters_schema
