@@ -105,3 +105,41 @@ def leave_effect(context) -> None:
 def is_first_try(context) -> bool:
 	"""Attempts that were handed back are not counted, but each has a run."""
 	return frappe.db.count("Job Run", {"background_job": context.job_name}) == 1
+
+
+@job_handler
+def leave_marks_at_first(parameters: dict, context) -> None:
+	"""Leaves marks outside of the database, ten a second, for as long as its first try is let."""
+	context.progress(40)
+	is_first = is_first_try(context)
+	frappe.db.rollback()
+	leave_mark(parameters)
+	until = time.monotonic() + parameters.get("seconds", FOREVER)
+	while is_first and time.monotonic() < until:
+		time.sleep(0.1)
+		leave_mark(parameters)
+
+
+@job_handler
+def compute_at_first(parameters: dict, context) -> None:
+	"""In C code, which hears no signal of Python and lets no other thread run."""
+	context.progress(40)
+	if is_first_try(context):
+		sum(range(10**12))
+
+
+@job_handler
+def work_after_the_commit(parameters: dict, context) -> None:
+	leave_effect(context)
+	frappe.db.after_commit.add(lambda: _tell_and_sleep(parameters))
+
+
+def _tell_and_sleep(parameters: dict) -> None:
+	leave_mark(parameters)
+	time.sleep(parameters["seconds"])
+	leave_mark(parameters)
+
+
+def leave_mark(parameters: dict) -> None:
+	with Path(parameters["marks"]).open("a") as marks:
+		marks.write(f"{os.getpid()} {time.monotonic()}\n")

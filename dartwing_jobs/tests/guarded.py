@@ -121,3 +121,9 @@ def write_a_child_row(parameters: dict, context) -> None:
 	user = frappe.get_doc("User", parameters["user"])
 	row = user.append("roles", {"role": "Dartwing Admin", "name": frappe.generate_hash(length=10)})
 	row.db_insert()
+
+
+@job_handler
+def submit_child_and_checkpoint(parameters: dict, context) -> None:
+	context.submit(parameters["job_type"], {}, depends_on=parameters["parent"])
+	context.checkpoint()

@@ -77,6 +77,18 @@ def snooze_once(parameters: dict, context):
 
 
 @job_handler
+def snooze_as_told(parameters: dict, context) -> Snooze:
+	if frappe.db.get_value("Background Job", context.job_name, "project_id") == "fail":
+		raise TransientError("The service is busy")
+	return Snooze(parameters["seconds"])
+
+
+@job_handler
+def submit_critical(parameters: dict, context) -> None:
+	context.submit("sample_job", {}, priority="Critical", project_id=context.job_name)
+
+
+@job_handler
 def hand_back(parameters: dict, context) -> None:
 	raise WorkerStopping("The worker was stopped")
 

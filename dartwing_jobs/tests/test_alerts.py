@@ -364,7 +364,7 @@ def test_a_call_that_fails_leaves_the_job_buried(organization, queue, hopeless, 
 		patch.setattr(alerts, "submit", lambda *_args, **_options: 1 / 0)
 		(dead,) = die(hopeless, organization, queue)
 	assert (stored_status(dead), alerts_of(organization)) == ("Dead Letter", [])
-	assert frappe.db.exists("Error Log", {"method": ["like", f"%{dead}: nobody was told%"]})
+	assert frappe.db.exists("Error Log", {"method": ["like", f"%{dead}: the alert about this dead letter%"]})
 
 
 def test_where_the_organization_is_gone_the_logs_must_do(organization, queue, hopeless):

@@ -197,6 +197,16 @@ def test_a_schedule_is_made_and_forced_at_a_terminal(world):
 	assert len(execute(f"{API}.upcoming", schedule=made["name"])) == 10
 
 
+def test_a_schedule_whose_zone_is_gone_hides_no_other(world, admin):
+	"""Names go when the zone data of a machine is renewed."""
+	schedule = make_schedule(world.a)
+	frappe.db.set_value("Job Schedule", schedule.name, "time_zone", "Nowhere/Land")
+	frappe.db.commit()
+	listed = ask(admin, "list_schedules", organization=world.a, limit=100)["schedules"]
+	(shown,) = [row for row in listed if row["name"] == schedule.name]
+	assert shown["next_fire_at"].endswith("+00:00")
+
+
 def test_schedules_are_listed_to_those_who_may_see_them(world, browsers):
 	template = make_template(world.a)
 	made = [make_schedule(world.a, template=template).name for _ in range(3)]

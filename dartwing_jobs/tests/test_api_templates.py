@@ -100,9 +100,9 @@ def test_a_type_whose_permission_cannot_be_checked_empties_no_list(world, browse
 
 
 def test_a_user_submits_from_templates_without_any_right_on_them(world, browsers, made):
-	job = call(browsers["user_a"], "submit", template=made.of_a, overrides={"deep": {"y": 2}}, priority=12)
+	job = call(browsers["user_a"], "submit", template=made.of_a, overrides={"deep": {"y": 2}}, priority=9)
 	assert job["parameters"] == {"steps": 1, "deep": {"x": 1, "y": 2}}
-	assert (job["organization"], job["owner_user"], job["priority"]) == (world.a, world.user_a, "Critical")
+	assert (job["organization"], job["owner_user"], job["priority"]) == (world.a, world.user_a, "High")
 	assert (job["job_template"], job["duplicate"]) == (made.of_a, False)
 	assert call(browsers["user_b"], "submit", template=made.shared)["organization"] == world.b
 	for kind in ("of_a", "shared"):

@@ -16,6 +16,7 @@ from frappe.utils.background_jobs import create_job_id, get_queue
 from dartwing_jobs import clock, submit, submit_many
 from dartwing_jobs.engine import bell, database, drain, promote, wire
 from dartwing_jobs.engine.rules import routes
+from dartwing_jobs.errors import EngineFailed
 from dartwing_jobs.tests.processes import in_other_processes
 from dartwing_jobs.tests.test_lost_connections import cut_the_connection
 from dartwing_jobs.tests.workers import wait_until
@@ -145,7 +146,7 @@ def _connection_of_rings(rq_queue: str = RQ_QUEUE) -> int:
 def test_somebody_comes_for_what_a_drain_leaves_that_ends_by_an_error(queue, no_messages):
 	"""Not before a while, for the next one may fail, too; and not only at the next sweep."""
 	(error,) = in_other_processes(_fail_in_a_drain, (RQ_QUEUE,))
-	assert error == "of test"
+	assert error.endswith("RuntimeError: of test\n")
 	assert messages() == []
 	wait_until(lambda: len(messages()) == 1, 10, sweeping=False)
 
@@ -172,7 +173,7 @@ def _fail_in_a_drain(rq_queue: str, refusals: int = 0) -> str | None:
 	drain.Drain.run = fail
 	try:
 		drain.answer(rq_queue)
-	except RuntimeError as error:
+	except EngineFailed as error:
 		return str(error)
 	return None
 
@@ -187,6 +188,13 @@ def _refuse(module, name: str, times: int) -> None:
 		return real(*args)
 
 	setattr(module, name, refuse_at_first)
+
+
+def test_rq_lets_a_drain_live_as_long_as_its_jobs_may_run(queue, no_messages):
+	"""A timeout may be longer than any number of seconds that RQ takes."""
+	bell.ring(RQ_QUEUE)
+	(job_id,) = messages()
+	assert get_queue(RQ_QUEUE).fetch_job(job_id).timeout == -1
 
 
 def test_what_falls_due_on_another_site_is_rung_for(no_messages):

@@ -1,5 +1,8 @@
 """How many may wait: what is too much is refused, leaves no row, and nobody slips in beside."""
 
+import time
+from contextlib import contextmanager
+
 import frappe
 import pytest
 
@@ -131,6 +134,93 @@ def test_processes_that_submit_at_once_never_exceed_a_limit(world, queue, job_ty
 	taken = in_other_processes(_submit_until_full, *[(job_type, organization, queue)] * 5)
 	frappe.db.rollback()
 	assert sum(taken) == waiting_in(queue) == 10
+
+
+@contextmanager
+def somebody_elses_transaction():
+	"""Another connection of this process: what is done inside is not committed before the test says so."""
+	own = frappe.local.db
+	frappe.connect(set_admin_as_user=False)
+	theirs = frappe.local.db
+	frappe.local.db = own
+
+	@contextmanager
+	def inside():
+		frappe.local.db = theirs
+		try:
+			yield theirs
+		finally:
+			frappe.local.db = own
+
+	try:
+		yield inside
+	finally:
+		with inside():
+			theirs.rollback()
+			theirs.close()
+
+
+@pytest.mark.parametrize("what", ["queue", "organization"])
+def test_nobody_waits_for_the_commit_of_somebody_else(world, queue, job_type, what):
+	"""One open transaction closed a limited queue to everybody for five seconds."""
+	organization = make_organization("Shared")
+	if what == "queue":
+		limit_queue(queue, 10)
+	else:
+		limit_organization(organization, 10)
+	with somebody_elses_transaction() as theirs:
+		with theirs():
+			submit(job_type, {}, organization, job_queue=queue)
+		began = time.monotonic()
+		submit(job_type, {"mine": 1}, organization, job_queue=queue)
+		assert time.monotonic() - began < 1
+
+
+def test_places_of_an_open_transaction_are_taken_until_it_is_rolled_back(world, queue, job_type):
+	limit_queue(queue, 2)
+	with somebody_elses_transaction() as theirs:
+		with theirs():
+			submit_many(job_type, [{"one": 1}, {"two": 2}], world.a, job_queue=queue)
+		with pytest.raises(QueueFull):
+			submit(job_type, {}, world.b, job_queue=queue)
+		with theirs() as connection:
+			connection.rollback()
+		assert submit(job_type, {}, world.b, job_queue=queue)
+
+
+def test_what_is_committed_is_counted_once(world, queue, job_type):
+	limit_queue(queue, 2)
+	with somebody_elses_transaction() as theirs, theirs() as connection:
+		submit(job_type, {}, world.a, job_queue=queue)
+		connection.commit()
+	assert submit(job_type, {"mine": 1}, world.a, job_queue=queue)
+	with pytest.raises(QueueFull):
+		submit(job_type, {"third": 1}, world.a, job_queue=queue)
+
+
+def test_a_process_that_was_killed_gives_its_places_back_after_a_while(world, queue, job_type):
+	limit_queue(queue, 1)
+	with somebody_elses_transaction() as theirs:
+		with theirs():
+			submit(job_type, {}, world.a, job_queue=queue)
+		frappe.db.set_value("Job Reservation", {"places": 1}, "expires_at", "2020-01-01 00:00:00")
+		frappe.db.commit()
+		assert submit(job_type, {"mine": 1}, world.b, job_queue=queue)
+
+
+def test_a_commit_does_not_fail_because_places_cannot_be_given_back(world, queue, job_type, monkeypatch):
+	limit_queue(queue, 2)
+	job = submit(job_type, {}, world.a, job_queue=queue)
+
+	def refuse(*args, **kwargs):
+		raise OSError("Too many connections")
+
+	with monkeypatch.context() as broken:
+		broken.setattr(frappe, "connect", refuse)
+		frappe.db.commit()
+	assert frappe.db.exists("Background Job", job.name)
+	# it is seen now, and so its place is counted once
+	assert submit(job_type, {"second": 1}, world.a, job_queue=queue)
 
 
 def _submit_one(job_type: str, organization: str, queue: str) -> None:

@@ -1,8 +1,11 @@
-"""What a handler can do with its context: steps that are done once, notes, children."""
+"""What a handler can do with its context: steps that are done once, notes, events, children."""
+
+from datetime import datetime, timezone
 
 import frappe
 import pytest
 
+from dartwing_jobs.api import jobs as api
 from dartwing_jobs.engine import database, drain
 from dartwing_jobs.engine.handling import steps
 from dartwing_jobs.tests import stepping
@@ -156,6 +159,110 @@ def test_a_note_that_cannot_be_stored_is_no_failure(world, queue):
 	job_name = run(world, queue, "note_anything", {"text": "half \\ud83d and nothing"})
 	assert stored_status(job_name) == "Completed"
 	assert notes(job_name) == ["half ? and nothing\ufffd"]
+
+
+CONTRACT = {
+	"project_id": "p-1",
+	"request_id": "r-1",
+	"correlation_id": "c-1",
+	"traceparent": "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+	"idempotency_key": "key-of-the-contract",
+}
+
+
+def test_a_handler_sees_the_whole_contract(world, queue):
+	key = {"idempotency_key": frappe.generate_hash(length=12)}
+	given = {**CONTRACT, **key, "scheduled_for": "2026-01-31T09:00:00+00:00"}
+	job_name = run(world, queue, "tell_the_contract", {"a": [1]}, **given)
+	job, seen = frappe.get_doc("Background Job", job_name), output(job_name)
+	created = datetime.fromisoformat(seen["contract"].pop("created_at"))
+	assert created.astimezone(timezone.utc).replace(tzinfo=None) == job.created_utc
+	scheduled = datetime.fromisoformat(seen["contract"].pop("scheduled_for"))
+	assert scheduled == datetime(2026, 1, 31, 9, tzinfo=timezone.utc)
+	actor = {"actor_type": "system", "actor_id": "Administrator"}
+	ids = {"job_id": job.job_id, "job_type": job.job_type, "org_id": world.a}
+	assert seen["contract"] == {**CONTRACT, **key, **actor, **ids, "payload": {"a": [1]}}
+	told = seen["attributes"]
+	assert told.pop("organization") == world.a
+	assert {name: told[name] for name in seen["contract"].keys() & told.keys()} == {
+		**CONTRACT,
+		**key,
+		**actor,
+		"job_id": job.job_id,
+		"job_type": job.job_type,
+	}
+	assert datetime.fromisoformat(told["created_at"]) == created
+
+
+def test_what_is_left_open_is_in_the_contract_as_nothing(world, queue):
+	seen = output(run(world, queue, "tell_the_contract"))["contract"]
+	assert [seen[name] for name in ("project_id", "scheduled_for", "traceparent")] == [None] * 3
+	assert seen["request_id"] and seen["idempotency_key"] and seen["payload"] == {}
+
+
+def events(job_name: str, name: str) -> list:
+	filters = {"background_job": job_name, "event": name}
+	return frappe.get_all("Job Execution Log", filters=filters, fields=["*"], order_by="timestamp, name")
+
+
+@pytest.mark.parametrize("checkpoint", [0, 1])
+@pytest.mark.parametrize(("fail", "status"), [(0, "Completed"), (1, "Dead Letter")])
+def test_an_event_of_a_handler_is_part_of_the_audit(world, queue, checkpoint, fail, status):
+	"""What was sent was sent, whatever becomes of the handler's own work."""
+	job_name = run(world, queue, "tell_of_mails", {"fail": fail, "checkpoint": checkpoint}, project_id="p-1")
+	assert stored_status(job_name) == status
+	(row,) = events(job_name, "EMAIL_SENT")
+	assert frappe.parse_json(row.details) == {"to": "ann@example.com", "number": 1}
+	assert (row.message, row.from_status, row.to_status) == ("Welcome", "Running", "Running")
+	assert (row.organization, row.project_id, row.actor, row.attempt) == (world.a, "p-1", world.user_a, 1)
+	assert row.job_id and row.request_id and row.correlation_id and row.job_type and row.actor_type
+	told = api.history(job_name)
+	assert [one["details"] for one in told if one["event"] == "EMAIL_SENT"] == [
+		{"to": "ann@example.com", "number": 1}
+	]
+
+
+def test_many_notes_do_not_push_an_event_out(world, queue):
+	job_name = run(world, queue, "tell_of_mails", {"notes": 1100})
+	assert len(events(job_name, "EMAIL_SENT")) == 1
+	assert len(notes(job_name)) == 1000
+
+
+def test_fields_are_stored_without_secrets_and_whatever_they_hold(world, queue):
+	job_name = run(world, queue, "tell_of_anything")
+	assert stored_status(job_name) == "Completed"
+	(row,) = events(job_name, "odd.event")
+	details = frappe.parse_json(row.details)
+	assert (details["half"], details["none"], details["k\ufffd"]) == ("?", "a\ufffdb", [1.5, None])
+	assert (details["not a number"], details["set"], details["plain"]) == ("NaN", "{1}", "text")
+	assert "hunter2" not in str(row.details)
+
+
+@pytest.mark.parametrize(
+	("given", "message"),
+	[
+		({"name": ""}, "name of an event"),
+		({"name": "two words"}, "name of an event"),
+		({"name": "x" * 141}, "name of an event"),
+		({"name": 7}, "name of an event"),
+		({"name": "job.succeeded"}, "the engine's own"),
+		({"name": "JOB.note"}, "the engine's own"),
+		({"fields": [1]}, "must be a dict"),
+		({"fields": {"text": "x" * 20_000}}, "at most"),
+	],
+)
+def test_an_event_that_is_none_is_an_error_of_the_handler(world, queue, given, message):
+	job_name = run(world, queue, "tell_in_vain", given)
+	assert stored_status(job_name) == "Dead Letter"
+	assert message in frappe.db.get_value("Background Job", job_name, "error_message")
+
+
+def test_events_are_never_dropped_silently(world, queue):
+	job_name = run(world, queue, "tell_of_many", {"many": 1000})
+	assert (stored_status(job_name), len(events(job_name, "SENT"))) == ("Completed", 1000)
+	job_name = run(world, queue, "tell_of_many", {"many": 1001})
+	assert (stored_status(job_name), len(events(job_name, "SENT"))) == ("Dead Letter", 1000)
+	assert "checkpoint" in frappe.db.get_value("Background Job", job_name, "error_message")
 
 
 def test_a_child_is_submitted_with_what_it_inherits(world, queue):

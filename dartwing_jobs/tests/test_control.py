@@ -148,10 +148,10 @@ def test_retry_makes_a_new_job(world, queue):
 
 def test_over_http(world, queue, browsers):
 	job_type = handled_by("execute_sample_job", queue)
-	answer = browsers["user_a"].call(f"{API}.submit", job_type=job_type, parameters={"steps": 1}, priority=12)
+	answer = browsers["user_a"].call(f"{API}.submit", job_type=job_type, parameters={"steps": 1}, priority=9)
 	assert answer.status_code == 200, answer.get_data(as_text=True)[-2000:]
 	job = answer.json["message"]
-	assert (job["status"], job["priority"], job["parameters"]) == ("Queued", "Critical", {"steps": 1})
+	assert (job["status"], job["priority"], job["parameters"]) == ("Queued", "High", {"steps": 1})
 	assert job["created_at"][-6] in "+-"
 	drain.drain([queue])
 	assert (

@@ -36,6 +36,8 @@ ZONES = [
 	"America/Nuuk",  # late in the evening of the day before
 ]
 WITHOUT_CHANGES = ["UTC", "Asia/Kolkata", "Asia/Kathmandu", "America/Phoenix", "Asia/Tokyo", "Africa/Lagos"]
+# what governments will do, each release of the zone data foretells anew: only the past can be counted on
+LAST_YEARS = (datetime(2020, 11, 17), datetime(2025, 11, 17))
 NEXT_YEARS = (datetime(2026, 11, 17), datetime(2031, 11, 17))
 AROUND = timedelta(hours=3)
 MINUTE = timedelta(minutes=1)
@@ -83,14 +85,15 @@ def fires_on(expression: str, time_zone: str, start: datetime, most: int) -> lis
 	return cron.fires(expression, time_zone, start, start + timedelta(days=800), most)
 
 
-# every change of the next years, against a second implementation
+# every change of ten years, against a second implementation
 
 
 @pytest.mark.parametrize("time_zone", ZONES)
-def test_every_change_of_the_next_five_years(time_zone):
-	found = changes(time_zone, *NEXT_YEARS)
-	assert len(found) >= 10
-	for change in found:
+def test_every_change_of_the_last_and_the_next_five_years(time_zone):
+	found = changes(time_zone, *LAST_YEARS)
+	fewer = {"Africa/Cairo": 6, "America/Nuuk": 9}  # clocks stood still there in some of them
+	assert len(found) >= fewer.get(time_zone, 10)
+	for change in [*found, *changes(time_zone, *NEXT_YEARS)]:
 		for expression in TYPICAL:
 			walked = plain_cron.fires(expression, clock_around(time_zone, change))
 			assert fires_around(expression, time_zone, change) == walked, (expression, change)
@@ -121,7 +124,7 @@ weekdays = st.one_of(st.just("*"), st.just("*"), fields(0, 6))
 def test_any_expression_at_any_change_agrees_with_walking_through_every_minute(
 	data, time_zone, minute, hour, day, weekday
 ):
-	change = data.draw(st.sampled_from(changes(time_zone, *NEXT_YEARS)))
+	change = data.draw(st.sampled_from([*changes(time_zone, *LAST_YEARS), *changes(time_zone, *NEXT_YEARS)]))
 	expression = f"{minute} {hour} {day} * {weekday}"
 	walked = plain_cron.fires(expression, clock_around(time_zone, change))
 	assert fires_around(expression, time_zone, change) == walked
@@ -341,11 +344,11 @@ def test_midnight_that_is_seen_twice():
 
 
 def test_casablanca_changes_for_ramadan_only():
-	"""Clocks go back before the month and forth after it: in 2027 in February and March."""
-	found = changes("Africa/Casablanca", datetime(2027, 1, 1), datetime(2028, 1, 1))
-	assert found == [datetime(2027, 2, 7, 2), datetime(2027, 3, 14, 2)]
-	nine = [moment.hour for moment in fires_on("0 9 * * *", "Africa/Casablanca", datetime(2027, 2, 5), 40)]
-	assert nine == [8] * 2 + [9] * 35 + [8] * 3
+	"""Clocks go back before the month and forth after it: in 2025 in February and April."""
+	found = changes("Africa/Casablanca", datetime(2025, 1, 1), datetime(2026, 1, 1))
+	assert found == [datetime(2025, 2, 23, 2), datetime(2025, 4, 6, 2)]
+	nine = [moment.hour for moment in fires_on("0 9 * * *", "Africa/Casablanca", datetime(2025, 2, 21), 47)]
+	assert nine == [8] * 2 + [9] * 42 + [8] * 3
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ import pytest
 
 import dartwing_jobs
 from dartwing_jobs.api import dead_letters as api
-from dartwing_jobs.engine import drain, sweep
+from dartwing_jobs.engine import control, drain, sweep
 from dartwing_jobs.errors import DuplicateJob, InvalidJobError
 from dartwing_jobs.testing import fall_due, lose_worker, run_job, start_job
 from dartwing_jobs.tests.browser import Browser
 from dartwing_jobs.tests.test_execute import execute
 from dartwing_jobs.tests.world import (
+	REPEATABLE,
 	make_job,
 	make_job_type,
 	make_organization,
@@ -86,7 +87,7 @@ def test_a_hopeless_job_rests_and_remembers_where_it_waited(bury, queue):
 		"message": "no 0",
 		"attempt": 1,
 		"retry_count": 0,
-		"max_retries": 5,
+		"max_retries": 4,
 		"worker": run.worker,
 		"run": run.name,
 		"origin_queue": queue,
@@ -261,6 +262,54 @@ def test_a_retry_of_a_dead_letter_goes_where_it_waited(world, bury, queue):
 	again = dartwing_jobs.retry(dead)
 	assert (again.job_queue, again.owner_user) == (queue, world.user_a)
 	assert last_event(dead, "job.replayed").actor == world.user_a
+
+
+def test_what_was_retried_is_not_retried_or_replayed_again_unless_asked(bury):
+	(dead,) = bury()
+	first = dartwing_jobs.retry(dead).name
+	for act in (dartwing_jobs.retry, dartwing_jobs.replay):
+		with pytest.raises(InvalidJobError, match=f"was replayed already, as {first}"):
+			act(dead)
+	assert dartwing_jobs.retry(dead, again=True).name != first
+
+
+def test_a_canceled_job_is_retried_once_unless_asked(world):
+	job = dartwing_jobs.submit(REPEATABLE, None, world.a).name
+	dartwing_jobs.cancel(job)
+	first = dartwing_jobs.retry(job).name
+	with pytest.raises(InvalidJobError, match=f"was replayed already, as {first}"):
+		dartwing_jobs.retry(job)
+	assert dartwing_jobs.retry(job, again=True).name != first
+
+
+def test_a_discarded_job_is_not_retried_unless_asked(bury):
+	(dead,) = bury()
+	dartwing_jobs.discard(dead, "not needed")
+	with pytest.raises(InvalidJobError, match="was discarded by Administrator: not needed"):
+		dartwing_jobs.retry(dead)
+	assert dartwing_jobs.retry(dead, again=True).retry_of == dead
+
+
+def test_of_two_who_retry_at_once_one_must_look_again(bury, monkeypatch):
+	(dead,) = bury()
+	seen = control.job_to_act_on(dead)
+	dartwing_jobs.retry(dead)
+	monkeypatch.setattr(control, "job_to_act_on", lambda _name: seen)
+	monkeypatch.setattr(control, "check_nothing_was_decided", lambda _job: None)
+	with pytest.raises(InvalidJobError, match="Somebody else has just decided"):
+		control.retry(dead)
+	assert frappe.db.count("Background Job", {"retry_of": dead}) == 1
+
+
+def test_two_clicks_on_retry_over_http_make_one_job(world, browsers, bury):
+	(dead,) = bury()
+	frappe.db.commit()
+	clicked = browsers["user_a"]
+	first = clicked.call("dartwing_jobs.api.jobs.retry", job=dead)
+	second = clicked.call("dartwing_jobs.api.jobs.retry", job=dead)
+	assert (first.status_code, second.status_code) == (200, 417)
+	frappe.db.rollback()
+	assert frappe.db.count("Background Job", {"retry_of": dead}) == 1
 
 
 # discard

@@ -64,7 +64,7 @@ def test_a_missing_type_is_made(hook):
 	assert (job_type.retention_days, json.loads(job_type.parameters_schema)) == (3, declaring.SCHEMA)
 	# left open: the category's
 	assert (job_type.max_retries, job_type.allow_schedule) == (9, 1)
-	assert (stored().display_name, stored().category, stored().max_retries) == ("test_plain", "General", 5)
+	assert (stored().display_name, stored().category, stored().max_retries) == ("test_plain", "General", 4)
 
 
 def test_what_is_listed_is_found_and_nothing_else(hook):

@@ -25,6 +25,7 @@ from dartwing_jobs.tests.workers import (
 	jobs_of,
 	make_queue,
 	retire_queue,
+	set_times,
 	stop_worker,
 	wait_for,
 	wait_for_progress,
@@ -46,9 +47,9 @@ PROCESSES, JOBS_EACH, KILLS = 4, 2000, 10
 def short_times(site):
 	"""Leases of seconds, and a table for effects; as it was before, afterwards."""
 	effects.create_table()
-	before = _set_times(TIMES)
+	before = set_times(TIMES)
 	yield
-	_set_times(before)
+	set_times(before)
 	effects.drop_table()
 
 
@@ -332,16 +333,6 @@ def kill_a_horse(crew: Crew) -> int:
 	horse = wait_until(lambda: crew.horses() and random.choice(crew.horses()))
 	os.kill(horse, signal.SIGKILL)
 	return horse
-
-
-def _set_times(times: dict) -> dict:
-	"""Returns what the settings were."""
-	settings = frappe.get_doc("Job Engine Settings")
-	before = {field: settings.get(field) for field in times}
-	settings.update(times)
-	settings.save()
-	frappe.db.commit()
-	return before
 
 
 def _count(queue: str, **filters) -> int:

@@ -157,6 +157,15 @@ def spellings_of(address: str) -> list[str]:
 	return [address, f"{folder}/./{name}", f"{folder}/%{ord(name[0]):x}{name[1:]}", get_url(address)]
 
 
+@pytest.mark.parametrize("server", ["http://elsewhere.example", "https://elsewhere.example:8000"])
+def test_a_file_cannot_be_had_by_another_name_of_the_site(browsers, exported, server):
+	"""Frappe opens such an address as its own to every caller that calls the site by that name."""
+	(file,) = files_of(exported.name)
+	for address in spellings_of(file.file_url)[:3]:
+		copy = {"file_name": "mine.csv", "file_url": f"{server}{address}", "is_private": 1}
+		assert browsers["user_b"].post("/api/resource/File", **copy).status_code >= 400, address
+
+
 def test_outputs_go_with_their_job(world, queue):
 	job = run_export(world, queue, world.user_a)
 	(file,) = files_of(job.name)

@@ -1,5 +1,6 @@
 """Keys: what is submitted again is answered with the job that is there, and what is new becomes a job."""
 
+import json
 from datetime import datetime, timedelta, timezone
 
 import frappe
@@ -102,6 +103,7 @@ class TestIdempotencyKey:
 
 	def test_an_expired_key_is_free(self, world, plain, key):
 		first = submit(plain, None, world.a, idempotency_key=key)
+		end_as(first.name, "Completed")
 		frappe.db.set_value("Job Idempotency Key", row_of(key).name, "expires_at", "2020-01-01 00:00:00")
 		second = submit(plain, None, world.a, idempotency_key=key)
 		assert second.name != first.name
@@ -180,7 +182,7 @@ class TestIdempotencyKey:
 		assert len(stable_key("t" * 140, "o" * 140, {})) == 255
 
 	def test_retention_deletes_old_keys(self, world, plain, key):
-		submit(plain, None, world.a, idempotency_key=key)
+		end_as(submit(plain, None, world.a, idempotency_key=key).name, "Completed")
 		frappe.db.set_value("Job Idempotency Key", row_of(key).name, "expires_at", "2020-01-01 00:00:00")
 		frappe.db.commit()
 		retention.delete_expired_keys(database.utc_now())
@@ -190,6 +192,130 @@ class TestIdempotencyKey:
 	def test_a_key_must_be_a_text_that_can_be_kept(self, world, plain, bad):
 		with pytest.raises(InvalidJobError):
 			submit(plain, None, world.a, idempotency_key=bad)
+
+
+class TestLifeOfAKey:
+	"""As long as its category says, whatever becomes of the job's row; and never shorter than the job."""
+
+	@pytest.fixture
+	def planning(self, queue):
+		return make_job_type(job_queue=queue, category="Planning", retention_days=1).name
+
+	def clean_up(self, job_name: str) -> None:
+		plant(job_name, modified=clock.now() - timedelta(days=2))
+		frappe.db.commit()
+		for _hour in range(2):  # a job goes after the one that it is the retry of
+			retention.clean_up()
+		assert not frappe.db.exists("Background Job", job_name)
+
+	def expire(self, key: str) -> None:
+		frappe.db.set_value("Job Idempotency Key", row_of(key).name, "expires_at", "2020-01-01 00:00:00")
+		frappe.db.commit()
+
+	def test_it_answers_after_its_job_was_cleaned_up(self, world, planning, key):
+		asked = {"parameters": {"steps": 2}, "organization": world.a, "idempotency_key": key}
+		first = submit(planning, project_id="P1", **asked)
+		run_job(first.name)
+		self.clean_up(first.name)
+		again = submit(planning, project_id="P1", **asked)
+		assert (again.name, again.duplicate, again.status) == (first.name, True, "Completed")
+		same = ("job_id", "job_type", "organization", "project_id", "owner_user", "idempotency_key")
+		same += ("created_at",)
+		assert [again.get(name) for name in same] == [first.get(name) for name in same]
+		assert json.loads(again.input_parameters) == {"steps": 2}
+		assert count(planning) == 0
+		frappe.db.commit()
+		with pytest.raises(KeyConflict):
+			submit(planning, {"steps": 3}, world.a, idempotency_key=key, project_id="P1")
+
+	def test_many_and_documents_are_answered_too(self, world, planning, key):
+		first = submit(planning, {"steps": 1}, world.a, idempotency_key=key)
+		run_job(first.name)
+		self.clean_up(first.name)
+		names = submit_many(planning, [{"steps": 1}, {}], world.a, idempotency_keys=[key, f"{key}-2"])
+		assert names[0] == first.name != names[1]
+		with pytest.raises(DuplicateJob, match=first.name):
+			new_job(world.a, job_type=planning, idempotency_key=key, input_parameters={"steps": 1}).insert()
+
+	def test_over_http(self, world, people, planning, key):
+		asked = {"job_type": planning, "parameters": {"steps": 1}, "organization": world.a}
+		frappe.db.commit()
+		first = people["user_a"].call(f"{API}.submit", **asked, idempotency_key=key).json["message"]
+		frappe.db.rollback()
+		run_job(first["name"])
+		self.clean_up(first["name"])
+		again = people["user_a"].call(f"{API}.submit", **asked, idempotency_key=key).json["message"]
+		known = ("name", "job_id", "job_type", "organization", "parameters", "owner_user")
+		assert {name: again[name] for name in known} == {name: first[name] for name in known}
+		assert (again["status"], again["duplicate"]) == ("Completed", True)
+		other = people["colleague_a"].call(f"{API}.submit", **asked, idempotency_key=key).json["message"]
+		assert set(other) == {"name", "job_id", "job_type", "organization", "status", "duplicate"}
+
+	def test_it_answers_no_longer_than_its_category_says(self, world, planning, key):
+		first = submit(planning, None, world.a, idempotency_key=key)
+		run_job(first.name)
+		self.clean_up(first.name)
+		self.expire(key)
+		assert not submit(planning, None, world.a, idempotency_key=key).duplicate
+
+	def test_one_that_a_dead_job_leaves_is_free(self, world, planning, key):
+		first = submit(planning, None, world.a, idempotency_key=key)
+		control.cancel(first.name)
+		self.clean_up(first.name)
+		assert not submit(planning, None, world.a, idempotency_key=key).duplicate
+
+	def test_a_successor_is_the_answer_after_it_was_cleaned_up(self, world, queue, key):
+		path = "dartwing_jobs.samples.fail_for_a_while"
+		fields = {"handler_method": path, "retry_mode": "New Job", "job_queue": queue, "retention_days": 1}
+		first = submit(make_job_type(**fields).name, {}, world.a, idempotency_key=key)
+		run_job(first.name)
+		successor = frappe.get_doc("Background Job", {"retry_of": first.name})
+		run_job(successor.name)
+		plant(first.name, modified=clock.now() - timedelta(days=2))
+		self.clean_up(successor.name)
+		again = submit(first.job_type, {}, world.a, idempotency_key=key)
+		assert (again.name, again.job_id, again.duplicate) == (successor.name, successor.job_id, True)
+
+	def test_who_takes_it_over_is_its_owner(self, world, planning, key):
+		control.cancel(submit(planning, None, world.a, idempotency_key=key).name)
+		second = submit(planning, None, world.a, idempotency_key=key, owner_user=world.user_a)
+		run_job(second.name)
+		self.clean_up(second.name)
+		again = submit(planning, None, world.a, idempotency_key=key)
+		assert (again.name, again.job_id, again.owner_user) == (second.name, second.job_id, world.user_a)
+
+	@pytest.mark.parametrize("status", ["Pending", "Queued", "Running"])
+	def test_it_does_not_expire_before_its_job_has_ended(self, world, plain, key, status):
+		first = submit(plain, None, world.a, idempotency_key=key)
+		if status != "Queued":
+			plant(first.name, status=status)
+		self.expire(key)
+		assert submit(plain, None, world.a, idempotency_key=key).name == first.name
+		frappe.db.commit()
+		retention.delete_expired_keys(database.utc_now())
+		assert submit(plain, None, world.a, idempotency_key=key).name == first.name
+
+	def test_cleaning_up_looks_at_a_key_that_must_stay_once_a_day(self, world, plain, key, monkeypatch):
+		"""Many may stay: they must not be in the way of those that may go."""
+		retention.delete_expired_keys(database.utc_now())
+		monkeypatch.setattr(retention, "BATCH", 2)
+		given = [f"{key}-{number}" for number in range(5)]
+		names = submit_many(plain, [{"n": n} for n in range(5)], world.a, idempotency_keys=given)
+		control.cancel(names[4])
+		for one in given:
+			self.expire(one)
+		now = database.utc_now()
+		assert retention.delete_expired_keys(now) == 1
+		left = [row_of(one).expires_at for one in given[:4]]
+		assert {now} < {now, *left} and min(left) > now + timedelta(hours=23)
+
+	def test_a_window_does_not_outlive_its_job(self, world, queue):
+		fields = {"deduplication_window": 9 * 24 * 3600, "retention_days": 1}
+		windowed = make_job_type(job_queue=queue, **fields).name
+		first = submit(windowed, None, world.a)
+		run_job(first.name)
+		self.clean_up(first.name)
+		assert not submit(windowed, None, world.a).duplicate
 
 
 class TestWindow:
@@ -284,7 +410,7 @@ class TestWindow:
 	def test_a_retry_by_hand_is_never_answered_with_another_job(self, world, windowed, status):
 		dead = submit(windowed, None, world.a)
 		end_as(dead.name, status)
-		names = {control.retry(dead.name).name for _ in range(2)}
+		names = {control.retry(dead.name, again=True).name for _ in range(2)}
 		assert len(names | {dead.name}) == 3
 
 

@@ -146,6 +146,7 @@ def test_alerts_are_not_held_by_the_brakes_of_those_they_tell(world, queue):
 		"paused": 1,
 	}
 	frappe.get_doc(policy).insert()
+	frappe.db.set_value("Job Type", burials.ALERT, "is_enabled", 1)  # the suite has switched it off
 	job = frappe._dict(job_type=burials.ALERT, organization=organization, job_queue=queue)
 	assert (brakes.pause_on(job, Facts()), brakes.limits_on(job, Facts())) == (None, [])
 

@@ -14,11 +14,13 @@ from dartwing_jobs.tests.workers import start_worker, stop_worker
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_organization, stored_status
 
 HANDLERS, LIVE = "dartwing_jobs.tests.handlers", "dartwing_jobs.tests.live_handlers"
+LEAKS = "dartwing_jobs.tests.leaking"
 TIMEOUT_SECONDS, WORKERS = 2, 2
 
 
 @pytest.fixture(scope="module")
 def worker(site):
+	get_queue("short").empty()  # messages that other tests left would each take a process first
 	yield from _working()
 
 
@@ -130,6 +132,17 @@ def test_a_worker_that_lingers_is_woken_without_a_message(world, queue, worker):
 	assert time.monotonic() - committed < 1
 	assert sent <= set(before)
 	assert output(first)["pid"] == output(second)["pid"] != os.getpid()
+
+
+def test_a_process_that_a_job_changed_is_replaced(world, queue, worker):
+	left = submit(type_of(f"{LEAKS}.leak"), {"what": "closed connection"}, world.a, job_queue=queue).name
+	looking = type_of(f"{LEAKS}.look")
+	behind = [submit(looking, None, world.b, job_queue=queue).name for _ in range(2)]
+	frappe.db.commit()
+	until_ended(left, *behind)
+	processes = [frappe.get_last_doc("Job Run", {"background_job": name}).worker for name in (left, *behind)]
+	assert processes[0] not in processes[1:]
+	assert processes[1] == processes[2]
 
 
 def test_progress_is_seen_while_the_handler_runs(world, queue, worker):

@@ -1,10 +1,15 @@
 """What the engine's own transactions do when the connection is gone, and about all other errors."""
 
+import os
+import socket
+import time
+
 import frappe
 import pytest
 
-from dartwing_jobs.engine import database
+from dartwing_jobs.engine import database, statements
 from dartwing_jobs.errors import LeaseLost
+from dartwing_jobs.tests.processes import in_other_processes
 
 
 def cut_the_connection() -> None:
@@ -42,3 +47,41 @@ def test_other_errors_are_raised_as_they_are(error):
 	with pytest.raises(type(error)) as raised:
 		work()
 	assert raised.value is error
+
+
+def test_a_process_that_is_impatient_loses_a_connection_that_does_not_answer():
+	((seconds, is_lost, answer),) = in_other_processes(_wait_impatiently, (1,))
+	assert 0.9 < seconds < 3
+	assert is_lost
+	assert answer == 1
+
+
+def _wait_impatiently(seconds: int) -> tuple[float, bool, int]:
+	"""How long a silent server was waited for, whether that lost the connection, and what a new one says."""
+	database.be_impatient(seconds)
+	database.reconnect()
+	sleep = {"mariadb": "select sleep(10)", "postgres": "select pg_sleep(10)"}
+	began, is_lost = time.monotonic(), False
+	try:
+		statements.fetch(sleep[frappe.db.db_type])
+	except Exception as error:
+		is_lost = database.is_lost_connection(error)
+	waited = time.monotonic() - began
+	database.reconnect()
+	return waited, is_lost, statements.value("1")
+
+
+def test_the_system_looks_for_the_server_of_a_worker_that_has_gone():
+	((idle, unanswered),) = in_other_processes(_seconds_until_silence_is_noticed, (None,))
+	assert 0 < idle <= 30
+	assert 0 < unanswered <= 30
+
+
+def _seconds_until_silence_is_noticed(_nothing: None) -> tuple[float, float]:
+	"""While nothing is asked, and while what was sent is not confirmed."""
+	database.read_committed()
+	with socket.socket(fileno=os.dup(database._descriptor(frappe.db._conn))) as line:
+		assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+		options = (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT, socket.TCP_USER_TIMEOUT)
+		idle, every, times, confirmed = (line.getsockopt(socket.IPPROTO_TCP, one) for one in options)
+	return idle + every * times, confirmed / 1000

@@ -45,7 +45,9 @@ def fail_for_good(parameters: dict, context) -> None:
 
 @pytest.fixture
 def queue(site):
-	return make_queue()
+	name = make_queue()
+	frappe.db.commit()  # who counts everything first begins a new transaction
+	return name
 
 
 @pytest.fixture
@@ -381,7 +383,9 @@ def test_an_admin_sees_the_figures_of_their_own_organizations_only(world, queue,
 	figures = api.get_job_metrics()
 	assert [row["organization"] for row in figures["organizations"]] == [world.a]
 	assert next(one["waiting"] for one in figures["queues"] if one["queue"] == queue) == 1
-	assert sum(figures["statuses"].values()) == frappe.db.count("Background Job", {"organization": world.a})
+	for status, number in figures["statuses"].items():
+		there = frappe.db.count("Background Job", {"organization": world.a, "status": status})
+		assert number == min(there, figures["counted_up_to"])
 	with pytest.raises(frappe.PermissionError):
 		api.get_job_metrics(world.b)
 

@@ -9,13 +9,13 @@ from datetime import datetime
 import frappe
 import pytest
 
-from dartwing_jobs import clock
-from dartwing_jobs.engine import naming
-from dartwing_jobs.tests.world import make_job
+from dartwing_jobs import clock, submit
+from dartwing_jobs.engine import job_numbers, naming, sweep
+from dartwing_jobs.tests.world import REPEATABLE, make_job
 
 OTHER_PROCESS = """
 import frappe, sys
-from dartwing_jobs.tests.world import make_job
+from dartwing_jobs.tests.world import REPEATABLE, make_job
 frappe.init({site!r})
 frappe.connect()
 names = [make_job({organization!r}).name for _ in range({count})]
@@ -71,3 +71,84 @@ def test_processes_never_draw_the_same_name(world):
 def test_the_turn_of_the_year_is_no_event(world, monkeypatch, year):
 	monkeypatch.setattr(clock, "now", lambda: datetime(year, 1, 1))
 	assert make_job(world.a).name.startswith(f"JOB-{year}-")
+
+
+def number_of(name: str) -> int:
+	return int(name.rpartition("-")[2])
+
+
+def restore_sequence(next_number: int | None) -> None:
+	"""What a restore does: drops the sequence, makes another and sets it; or has none to make."""
+	frappe.db.commit()
+	while (
+		str(job_numbers._second()) == job_numbers._incarnation()
+	):  # MariaDB tells sequences apart by seconds
+		time.sleep(0.05)
+	frappe.db.sql_ddl(f"drop sequence if exists {job_numbers.SEQUENCE}")
+	if next_number:
+		frappe.db.sql_ddl(f"create sequence {job_numbers.SEQUENCE} start with {next_number}")
+	frappe.db.commit()
+
+
+@pytest.fixture
+def a_process_that_has_not_looked():
+	"""As every process is after a restore, which takes longer than a process goes without a look."""
+	job_numbers._looked.clear()
+
+
+@pytest.mark.parametrize("draw", [naming.next_job_name, lambda: naming.next_job_names(3)[0]])
+def test_a_restored_sequence_goes_on_behind_all_that_was_given(draw, a_process_that_has_not_looked):
+	before = number_of(naming.next_job_name())
+	job_numbers.keep()
+	given = [number_of(name) for name in naming.next_job_names(50)]
+	restore_sequence(before + 1)
+	job_numbers._looked.clear()
+	assert number_of(draw()) > max(given)
+
+
+@pytest.mark.parametrize(
+	"submit_one", [make_job, lambda organization: submit(REPEATABLE, None, organization)]
+)
+def test_a_submit_after_a_restore_takes_a_new_name(world, a_process_that_has_not_looked, submit_one):
+	job_numbers.keep()
+	given = number_of(make_job(world.a).name)
+	naming.next_job_names(10)
+	frappe.db.commit()
+	restore_sequence(given + 1)
+	job_numbers._looked.clear()
+	assert number_of(submit_one(world.a).name) > given + 10
+
+
+def test_a_lost_sequence_is_made_again_behind_all_that_was_given(world, a_process_that_has_not_looked):
+	job_numbers.keep()
+	given = number_of(naming.next_job_name())
+	restore_sequence(None)
+	job_numbers._looked.clear()
+	assert number_of(make_job(world.a).name) > given
+	restore_sequence(None)
+	sweep.sweep()
+	assert number_of(naming.next_job_name()) > given
+
+
+def test_numbers_that_no_mark_tells_of_are_found_in_names(world):
+	given = number_of(make_job(world.a).name)
+	frappe.db.commit()
+	frappe.db.delete("DefaultValue", {"name": job_numbers.MARK})
+	restore_sequence(None)
+	job_numbers.keep()
+	assert number_of(naming.next_job_name()) > given
+
+
+def test_the_mark_changes_nothing_while_nothing_was_restored(a_process_that_has_not_looked):
+	first = number_of(naming.next_job_name())
+	job_numbers.keep()
+	job_numbers._looked.clear()
+	sweep.sweep()
+	assert number_of(naming.next_job_name()) == first + 1
+
+
+def test_a_long_number_is_written_in_full(world):
+	restore_sequence(123_456_789_012_345)
+	job_numbers.keep()
+	assert number_of(make_job(world.a).name) >= 123_456_789_012_345
+	assert number_of(naming.next_job_name()) > 123_456_789_012_345

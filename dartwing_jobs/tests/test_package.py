@@ -6,16 +6,20 @@ import re
 import runpy
 import subprocess
 import sys
-from importlib.metadata import requires, version
+import sysconfig
+from importlib.metadata import distributions, requires, version
 from pathlib import Path
 from types import SimpleNamespace
 
 import frappe
+import hypothesis
+import opentelemetry.sdk.trace
 import pytest
 
 import dartwing_jobs
 from dartwing_jobs import hooks
 from dartwing_jobs.engine import states
+from homes import pins
 
 ROOT = Path(dartwing_jobs.__file__).parents[1]
 PACKAGE = ROOT / "dartwing_jobs"
@@ -71,6 +75,7 @@ def test_dependencies_are_installed_and_used():
 def test_nothing_is_at_odds_in_this_environment():
 	"""`pip check`: what we need resolves beside what Frappe pins."""
 	check = subprocess.run([sys.executable, "-m", "pip", "check"], capture_output=True, text=True)
+	assert check.stdout, check.stderr
 	ours = (
 		"dartwing",
 		"tzdata",
@@ -95,6 +100,31 @@ def test_frappe_is_the_homes_own():
 	bench = home / "apps" / "frappe"
 	expected = bench if bench.exists() else ROOT / "embedded"
 	assert Path(frappe.__file__).resolve().is_relative_to(expected.resolve())
+
+
+def test_the_suite_brings_its_own_tools():
+	"""A bench may have others, and other versions; here nothing is taken from it, and nothing put into it."""
+	for tool in (pytest, hypothesis, opentelemetry.sdk.trace):
+		assert Path(tool.__file__).resolve().is_relative_to(ROOT / ".venv"), tool
+
+
+def test_what_frappe_needs_is_not_replaced_by_what_the_suite_needs():
+	"""What the suite brings along goes first on the path; of what Frappe has, too, it is the same version."""
+	home = [sysconfig.get_path("purelib"), sysconfig.get_path("platlib")]
+	there = {one.name: one.version for one in distributions(path=home)}
+	needed = pins.installed_for(["frappe", "dartwing_jobs"])
+	assert "referencing" in needed
+	assert {name: version(name) for name in there if name in needed} == {
+		name: number for name, number in there.items() if name in needed
+	}
+
+
+def test_every_process_runs_this_very_checkout():
+	"""Workers are started as commands: with another checkout in the bench they would run that one."""
+	command = [sys.executable, "-m", "frappe.utils.bench_helper", "frappe", "--site", frappe.local.site]
+	asked = [*command, "execute", "dartwing_jobs.tests.answering.where_this_is"]
+	done = subprocess.run(asked, capture_output=True, text=True)
+	assert done.stdout.strip().strip('"') == str(PACKAGE), done.stderr
 
 
 def test_the_app_never_asks_where_it_runs():

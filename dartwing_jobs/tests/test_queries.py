@@ -14,7 +14,7 @@ from dartwing_jobs.engine.limits import holds
 TABLE = "`tabBackground Job`"
 QUEUE, PARENT = "q:crowded", "JOB-PARENT"
 CHILDLESS = frappe._dict(name="JOB-CHILDLESS")
-WAITING, HELD = 100_000, 50_000
+WAITING, HELD, ENDED = 100_000, 50_000, 50_000
 HOLDER = "paused type|held"
 NOW = "2026-06-01 00:00:00"
 NORMAL = order.band(order.RANKS["Normal"])[0]
@@ -37,6 +37,11 @@ FILL = f"""insert into {TABLE} (name, creation, modified, job_queue, organizatio
 HOLD = f"""insert into {TABLE} (name, creation, modified, job_queue, organization, job_type, status, priority,
 	claim_key, held_by, held_key) select concat('HELD-', seq), '2026-01-01', '2026-01-01', '{QUEUE}', 'org-1',
 	'held', 'Queued', 'Normal', 0, '{HOLDER}', seq from numbers_to_{HELD}"""
+# history: children that ended, each with a parent of its own; a newcomer to the line has some of it, too
+END = f"""insert into {TABLE} (name, creation, modified, job_queue, organization, job_type, status, priority,
+	claim_key, depends_on) select concat('ENDED-', seq), '2026-01-01', '2026-01-01', '{QUEUE}',
+	case when mod(seq, 5) = 0 then 'newcomer' else 'org-1' end,
+	'ended', 'Completed', 'Normal', 0, concat('JOB-OLD-', seq) from numbers_to_{ENDED}"""
 SOURCES = {"mariadb": "seq_1_to_{}", "postgres": "generate_series(1, {}) as numbers(seq)"}
 # a table of this connection alone, with the same name and indexes, hides the real one until it is dropped
 HIDE = {
@@ -66,10 +71,11 @@ QUESTIONS = {
 	"place in line": (lambda: order.Places(QUEUE).next("org-3", "Normal"), {"idx_line", "idx_fair_share"}),
 	"newcomer": (lambda: order.Places(QUEUE).next("newcomer", "High"), {"idx_line", "idx_fair_share"}),
 	"next due": (lambda: promote.earliest_due([QUEUE]), {"idx_due"}),
-	"due": (lambda: promote._due(QUEUE, datetime(2020, 1, 1), MOMENT), {"idx_due"}),
-	"expired leases": (sweep.expired_leases, {"idx_lease"}),
-	"next duty": (lambda: sweep.next_duty([QUEUE]), {"idx_lease", "idx_due"}),
+	"due": (lambda: promote._due(QUEUE, datetime(2020, 1, 1), MOMENT), {"idx_due", "idx_trouble"}),
+	"expired leases": (sweep.expired_leases, {"idx_lease", "idx_trouble"}),
+	"next duty": (lambda: sweep.next_duty([QUEUE]), {"idx_lease", "idx_due", "idx_trouble"}),
 	"children": (lambda: dependents.parent_ended(frappe._dict(name=PARENT), "Completed"), {"idx_depends_on"}),
+	"children left behind": (dependents.left_behind, {"idx_next_retry", "PRIMARY"}),
 	"old jobs": (lambda: old_jobs("crowded"), {"idx_job_type_status"}),
 	"what holds somebody": (lambda: list(holds._keys(QUEUE)), {"idx_held"}),
 	"whom to put back": (lambda: holds._put_back(HOLDER, QUEUE, 50), {"idx_held"}),
@@ -77,7 +83,10 @@ QUESTIONS = {
 # the same, where the answer is: nothing
 IN_VAIN = {
 	"claim": (lambda: claim.Turns(["q:empty"]).take_next(), {"idx_line"}),
-	"due": (lambda: promote._due(QUEUE, datetime(2019, 1, 1), datetime(2020, 1, 1)), {"idx_due"}),
+	"due": (
+		lambda: promote._due(QUEUE, datetime(2019, 1, 1), datetime(2020, 1, 1)),
+		{"idx_due", "idx_trouble"},
+	),
 	"children": (lambda: dependents.parent_ended(CHILDLESS, "Completed"), {"idx_depends_on"}),
 	"whom to put back": (lambda: holds._put_back("nobody", QUEUE, 50), {"idx_held"}),
 	"old jobs": (lambda: old_jobs("held"), {"idx_job_type_status"}),
@@ -87,7 +96,7 @@ IN_VAIN = {
 @pytest.fixture(scope="module")
 def crowd(site):
 	database = frappe.db.db_type
-	for statement in (*HIDE[database], FILL, HOLD):
+	for statement in (*HIDE[database], FILL, HOLD, END):
 		source = re.sub(r"numbers_to_(\d+)", lambda found: SOURCES[database].format(found[1]), statement)
 		statements.execute(source)
 	if database == "postgres":

@@ -75,6 +75,15 @@ def canceled(world, mode):
 	return job_name
 
 
+def failed_after_a_cancel(world, mode):
+	job_name = submit(world.a, SAMPLES + "fail_for_a_while", {"attempts": 99}, mode)
+	running = _start(job_name)
+	control.cancel(job_name)
+	frappe.db.commit()
+	attempts.perform(running, lambda: None)
+	return job_name
+
+
 def worker_lost(world, mode):
 	job_name = submit(world.a, SAMPLES + "execute_sample_job", mode=mode)
 	_start(job_name)
@@ -106,6 +115,7 @@ ENDS = {
 	"failed for good": failed_for_good,
 	"timed out": timed_out,
 	"canceled at a checkpoint": canceled,
+	"failed, timed out, snoozed or handed back after a cancel was asked for": failed_after_a_cancel,
 	"worker lost": worker_lost,
 	"skipped: what it needs is gone": skipped,
 	"snoozed": snoozed,

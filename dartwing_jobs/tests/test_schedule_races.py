@@ -16,7 +16,7 @@ from dartwing_jobs.engine.schedules import fires, ticks
 from dartwing_jobs.engine.schedules.ticker import TICK_SECONDS, Ticker
 from dartwing_jobs.errors import SubmitConflict
 from dartwing_jobs.tests import workers
-from dartwing_jobs.tests.processes import in_other_processes
+from dartwing_jobs.tests.processes import connect_anew, in_other_processes
 from dartwing_jobs.tests.scheduling import (
 	EVERY_MINUTE,
 	MINUTE,
@@ -105,8 +105,7 @@ def test_the_index_refuses_a_fire_that_was_handled_before(world):
 
 def tick_and_hang(site: str, hanging, batches_before: int) -> None:
 	"""A scheduler that stops between its writes and their commit, after so many whole batches."""
-	frappe.init(site, force=True)
-	frappe.connect()
+	connect_anew(site)
 	settle, done = ticks._settle, []
 
 	def settle_or_hang(*told) -> None:

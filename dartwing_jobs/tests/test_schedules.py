@@ -35,6 +35,7 @@ from dartwing_jobs.tests.world import (
 	make_queue,
 	make_template,
 	make_user,
+	set_site_zone,
 )
 
 
@@ -411,16 +412,6 @@ def test_a_changed_site_time_zone_changes_nothing(world):
 		set_site_zone(zone)
 	assert fires_of(made.name) == [(before, "Fired")]
 	assert abs(following - before - DAY) <= timedelta(hours=1)  # on the same wall as before
-
-
-def set_site_zone(zone: str) -> None:
-	"""As the settings' form does, and at once: processes remember the zone for a minute."""
-	frappe.db.set_single_value("System Settings", "time_zone", zone)
-	frappe.db.commit()
-	frappe.clear_document_cache("System Settings", "System Settings")
-	if hasattr(frappe.local, "system_settings"):
-		del frappe.local.system_settings
-	clock._zones.clear()
 
 
 @pytest.mark.parametrize(

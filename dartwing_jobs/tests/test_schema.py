@@ -1,5 +1,8 @@
 """The DocTypes as they were specified: fields, defaults, options, permissions, naming, indexes."""
 
+import json
+from pathlib import Path
+
 import frappe
 import pytest
 
@@ -98,6 +101,11 @@ INDEXES = {
 	"Job Schedule": ["idx_next_fire", "idx_schedule_template", "unique_schedule_of_programs"],
 	"Job Schedule Fire": ["unique_fire_per_schedule", "idx_fire_outcome", "idx_fire_job"],
 }
+
+
+def test_what_frappe_does_not_know_of_the_first_document_stays_in_the_file():
+	path = frappe.get_module_path("Dartwing Jobs", "doctype", "background_job", "background_job.json")
+	assert json.loads(Path(path).read_text())["user_permission_dependant_doctype"] == "Organization"
 
 
 @pytest.mark.parametrize("doctype", FIELDS)

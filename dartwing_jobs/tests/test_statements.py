@@ -16,6 +16,7 @@ BACKSLASHES = {
 	),
 	"postgres": ("set standard_conforming_strings = off", "set standard_conforming_strings = on"),
 }
+MOMENT = {"mariadb": "datetime(6)", "postgres": "timestamp"}
 
 
 class Refused(Exception):
@@ -64,6 +65,14 @@ def test_if_it_is_so_what_follows_waits_for_what_is_done_about_it(names):
 		statements.insert_last(TABLE, [row(names[3])])
 	assert seen == [names[:1]]
 	assert there(*names) == names
+
+
+@pytest.mark.parametrize("digits", range(1, 7))
+def test_a_moment_is_packed_with_six_digits(digits):
+	"""Python 3.10 reads no other number of them but three."""
+	moment = f"cast('2026-01-01 00:00:00.{'123456'[:digits]}' as {MOMENT[frappe.db.db_type]})"
+	packed = statements.value(f"(select {statements.packed((), at=statements.written(moment))})")
+	assert statements.unpack(packed).at[11:] == f"00:00:00.{'123456'[:digits].ljust(6, '0')}"
 
 
 def test_it_may_be_so_more_than_once(names):

@@ -5,14 +5,18 @@ import pytest
 
 from dartwing_jobs.engine import submission
 from dartwing_jobs.engine.rules import priorities
+from dartwing_jobs.engine.submit import submit
 from dartwing_jobs.errors import FrozenFieldError, InvalidJobError
+from dartwing_jobs.testing import run_job
 from dartwing_jobs.tests.world import (
 	make_job,
 	make_job_type,
 	make_organization,
+	make_queue,
 	make_template,
 	new_job,
 	plant,
+	stored_status,
 )
 
 
@@ -159,12 +163,12 @@ def test_what_the_submitter_says_wins_over_the_type(world):
 @pytest.mark.parametrize(
 	("category", "retries", "queue"),
 	[
-		("General", 5, "q:default"),
+		("General", 4, "q:default"),
 		("Notification", 9, "q:notifications"),
-		("Audit Enrichment", 5, "q:default"),
+		("Audit Enrichment", 4, "q:default"),
 		("Planning", 2, "q:planning"),
 		("Import/Export", 4, "q:exports"),
-		("Maintenance", 5, "q:maintenance"),
+		("Maintenance", 4, "q:maintenance"),
 	],
 )
 def test_a_type_takes_what_is_left_open_from_its_category(world, category, retries, queue):
@@ -172,6 +176,24 @@ def test_a_type_takes_what_is_left_open_from_its_category(world, category, retri
 	assert job_type.max_retries == retries
 	job = make_job(world.a, job_type=job_type.name)
 	assert (job.max_retries, job.job_queue) == (retries, queue)
+
+
+@pytest.mark.parametrize(
+	("category", "attempts"), [("General", 5), ("Notification", 10), ("Planning", 3), ("Maintenance", 5)]
+)
+def test_a_category_is_tried_as_often_as_it_was_specified(world, category, attempts):
+	path = "dartwing_jobs.samples.fail_for_a_while"
+	job_type = make_job_type(category=category, handler_method=path, job_queue=make_queue()).name
+	job = submit(job_type, {"attempts": 99}, world.a).name
+	while stored_status(job) != "Dead Letter":
+		run_job(job)
+	assert frappe.db.count("Job Run", {"background_job": job}) == attempts
+
+
+def test_a_category_that_an_administrator_adds_is_tried_as_often(world):
+	name = f"Category {frappe.generate_hash(length=8)}"
+	added = {"doctype": "Job Category", "category_name": name, "job_queue": "q:default"}
+	assert frappe.get_doc(added).insert().max_retries == 4
 
 
 def test_an_administrator_may_set_the_default_number_of_retries_later():

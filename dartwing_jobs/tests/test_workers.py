@@ -90,7 +90,7 @@ def test_a_stopped_worker_gives_its_job_back(world, queue, worker):
 	assert frappe.db.get_value("Background Job", job_name, "attempt") == 0
 	assert story(job_name)[-2:] == [
 		("Running", "Failed", "job.interrupted"),
-		("Failed", "Queued", "job.retried"),
+		("Failed", "Queued", "job.requeued"),
 	]
 	database.own_transaction(plant)(job_name, status="Canceled", run_at=None, **OUT_OF_LINE)
 

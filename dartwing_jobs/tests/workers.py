@@ -22,9 +22,10 @@ COLUMNS_OF_QUEUES = ("job_queue", "origin_queue")
 OUTPUT = tempfile.TemporaryFile("a+b")  # noqa: SIM115 it is open as long as this process
 
 
-def start_worker(rq_queues: str = "short") -> subprocess.Popen:
+def start_worker(rq_queues: str = "short", environment: dict | None = None) -> subprocess.Popen:
 	"""A stock worker, as a bench runs it."""
-	return subprocess.Popen([*COMMAND, rq_queues], start_new_session=True, stdout=OUTPUT, stderr=OUTPUT)
+	options = {"start_new_session": True, "stdout": OUTPUT, "stderr": OUTPUT, "env": environment}
+	return subprocess.Popen([*COMMAND, rq_queues], **options)
 
 
 def stop_worker(worker: subprocess.Popen) -> None:
@@ -81,6 +82,16 @@ def retire_queue(name: str) -> None:
 	frappe.db.rollback()
 	frappe.db.set_value("Job Queue", name, "paused", 1)
 	frappe.db.commit()
+
+
+def set_times(times: dict) -> dict:
+	"""Changes settings of the engine; returns what they were."""
+	settings = frappe.get_doc("Job Engine Settings")
+	before = {field: settings.get(field) for field in times}
+	settings.update(times)
+	settings.save()
+	frappe.db.commit()
+	return before
 
 
 def jobs_of(queue: str) -> list[str]:

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import frappe
 
+from dartwing_jobs import clock
 from dartwing_jobs.engine import states
 from dartwing_jobs.engine.order import OUT_OF_LINE
 
@@ -141,3 +142,13 @@ def story(job_name: str) -> list[tuple]:
 		order_by="timestamp asc, creation asc",
 	)
 	return [(row.from_status, row.to_status, row.event) for row in rows]
+
+
+def set_site_zone(zone: str) -> None:
+	"""As the settings' form does, and at once: processes remember the zone for a minute."""
+	frappe.db.set_single_value("System Settings", "time_zone", zone)
+	frappe.db.commit()
+	frappe.clear_document_cache("System Settings", "System Settings")
+	if hasattr(frappe.local, "system_settings"):
+		del frappe.local.system_settings
+	clock._zones.clear()
