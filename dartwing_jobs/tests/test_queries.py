@@ -100,7 +100,10 @@ def crowd(site):
 		source = re.sub(r"numbers_to_(\d+)", lambda found: SOURCES[database].format(found[1]), statement)
 		statements.execute(source)
 	if database == "postgres":
+		# of every row: plans from a random sample would differ from run to run
+		statements.execute("set default_statistics_target = 10000")
 		statements.execute(f"analyze {TABLE}")
+		statements.execute("reset default_statistics_target")
 	frappe.db.commit()
 	yield
 	frappe.db.rollback()
