@@ -1,6 +1,7 @@
 """Every rule for secrets is linear: no text keeps a worker busy."""
 
 import json
+import math
 import re
 import time
 from collections.abc import Iterator
@@ -16,13 +17,13 @@ MEGABYTE = 1_000_000
 MOST_SECONDS = 0.05
 # The bound is for a machine that needs so long for the yardstick: a busy one needs longer for both.
 YARDSTICK = re.compile(r"""key(?<=["_]key)\\{0,8}["']?\s{0,8}[:=]\s{0,8}(?P<secret>[0-9]+)""")
-YARDSTICK_SECONDS = 0.02
+YARDSTICK_SECONDS = 0.015
 RULES = (*secrets.RULES, *sanitize.ANNOUNCED)
 # what may follow a beginning, again and again
 RUNS = ("a", "1", " ", "\\", '"', "=", "a:")
 # signs that end what a rule has begun
 ENDS = (" ", "\n", "'")
-TRIES = 10
+TRIES = 30
 
 
 def texts(value) -> Iterator[str]:
@@ -82,16 +83,21 @@ def seconds(rule: Rule, text: str) -> float:
 	return time.process_time() - before
 
 
-def slowness() -> float:
-	"""How many times slower than the yardstick's machine this one is now; never below 1."""
+def seconds_of_the_yardstick() -> float:
 	text, before = repeated('"key": ', MEGABYTE), time.process_time()
 	assert not list(YARDSTICK.finditer(text))
-	return max(1.0, (time.process_time() - before) / YARDSTICK_SECONDS)
+	return time.process_time() - before
 
 
 def fits(rule: Rule, text: str, limit: float) -> bool:
-	"""The best of a few tries: other processes share the processor."""
-	return any(seconds(rule, text) < limit * slowness() for _try in range(TRIES))
+	"""The best of a few tries beside the best of the yardstick: other processes share the processor."""
+	best, best_of_yardstick = math.inf, math.inf
+	for _try in range(TRIES):
+		best = min(best, seconds(rule, text))
+		best_of_yardstick = min(best_of_yardstick, seconds_of_the_yardstick())
+		if best < limit * max(1.0, best_of_yardstick / YARDSTICK_SECONDS):
+			return True
+	return False
 
 
 def name(rule: Rule) -> str:
