@@ -18,13 +18,16 @@ def fields(draw, lowest: int, highest: int, starred: bool = True) -> str:
 	return ",".join(items)
 
 
+ANY_DAY = fields(1, 31)
+
+
 @st.composite
-def expressions(draw) -> str:
+def expressions(draw, days: st.SearchStrategy[str] = ANY_DAY) -> str:
 	day, weekday = draw(
 		st.sampled_from(
 			[
 				("*", "*"),
-				(draw(fields(1, 31)), "*"),
+				(draw(days), "*"),
 				("*", draw(fields(0, 6))),
 				(draw(fields(1, 28, starred=False)), draw(fields(0, 6, starred=False))),
 			]

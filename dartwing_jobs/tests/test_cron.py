@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dartwing_jobs import cron
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.tests import plain_cron
-from dartwing_jobs.tests.cron_expressions import expressions
+from dartwing_jobs.tests.cron_expressions import expressions, fields
 
 NOW = datetime(2026, 11, 16, 12)
 NEVER = datetime(2200, 1, 1)
@@ -258,8 +258,12 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)).map(
 )
 
 
+# croniter 2.0 and 6.0 leave out dates when a day that not every month has stands beside others
+days = st.one_of(fields(1, 28, starred=False), st.sampled_from(["29", "30", "31"]))
+
+
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(expression=expressions(), after=moments)
+@given(expression=expressions(days), after=moments)
 def test_without_changes_of_the_clock_croniter_agrees(expression, after):
 	ours = cron.fires(expression, "UTC", after, NEVER, 5)
 	theirs = croniter(expression, after, max_years_between_matches=50)
