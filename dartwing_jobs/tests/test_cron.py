@@ -152,6 +152,49 @@ def test_a_start_with_a_step_goes_on_to_the_end_and_not_around():
 	]
 
 
+@pytest.mark.parametrize(
+	("expression", "after", "dates"),
+	[
+		# 2.0.7 and 6.0.0 leave out 1 March, and find no date at all for the third
+		("35 0 */15 * *", datetime(2026, 2, 18), ["2026-03-01", "2026-03-16", "2026-03-31"]),
+		("0 0 1,31 * *", datetime(2026, 2, 18), ["2026-03-01", "2026-03-31", "2026-04-01"]),
+		("0 0 L,31 6 *", datetime(2026, 4, 20), ["2026-06-30", "2027-06-30", "2028-06-30"]),
+		# 2.0.7 fires on Sundays as well
+		("0 0 * * 3/4", NOW, ["2026-11-18", "2026-11-25", "2026-12-02"]),
+		# 6.0.0 and 6.2.4 go around: Fridays and Sundays; May and September
+		("0 0 * * SAT/5", NOW, ["2026-11-21", "2026-11-28", "2026-12-05"]),
+		("0 0 L 12/4 *", datetime(2026, 1, 14), ["2026-12-31", "2027-12-31", "2028-12-31"]),
+		# 6.0.0 and 6.2.4 take a range of one for all: every day; every month
+		("0 0 * * 6-6", NOW, ["2026-11-21", "2026-11-28", "2026-12-05"]),
+		("0 0 1 12-12 *", NOW, ["2026-12-01", "2027-12-01", "2028-12-01"]),
+		# all three find no date, or refuse to read it
+		("0 0 L * SUN#3", datetime(2026, 6, 24), ["2026-06-30", "2026-07-19", "2026-07-31"]),
+		("0 0 * * MON,FRI#2", datetime(2026, 12, 1), ["2026-12-07", "2026-12-11", "2026-12-14"]),
+	],
+)
+def test_dates_that_some_version_of_croniter_gets_wrong(expression, after, dates):
+	"""Why the calendar is our own: decision 15. Tried with 2.0.7, 6.0.0 and 6.2.4."""
+	assert next_dates(expression, after=after) == dates
+
+
+@pytest.mark.parametrize(
+	("expression", "reason"),
+	[
+		("22-20 * * * *", "22-20 is not a minute from 0 to 59"),
+		("0 0 5-1 * *", "5-1 is not a day from 1 to 31"),
+		("0 0 ? * *", "? is not a day from 1 to 31"),
+		("0 0 * DEC-FEB *", "DEC-FEB is not a month from 1 to 12"),
+		("0 0 * * 6-1", "6-1 is not a weekday from 0 to 7"),
+		("99 99 * * *", "99 is not a minute from 0 to 59"),
+	],
+)
+def test_a_refusal_names_the_first_part_that_is_wrong(expression, reason):
+	"""croniter accepts `?`, and from version 6 on ranges that go around."""
+	with pytest.raises(InvalidJobError) as refusal:
+		cron.check(expression, NOW)
+	assert str(refusal.value) == f"{expression} is not a valid cron expression: {reason}."
+
+
 def test_the_first_of_march_after_every_tenth_day():
 	"""pallets-eco/croniter issue 1: it was left out after a short February."""
 	dates = next_dates("0 0 */10 * *", 6, datetime(2021, 2, 1, 1))
