@@ -6,7 +6,7 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from benchmarks import counts, docs, places, report, rounds
+from benchmarks import commits, compare, counts, docs, places, report, rounds
 from benchmarks.measurements import MEASUREMENTS, Measurement
 from benchmarks.results import Results
 from homes import environment, guardian
@@ -22,13 +22,27 @@ def run(arguments: argparse.Namespace) -> int:
 	if arguments.write_docs:
 		docs.write()
 		return 0
+	if arguments.compare:
+		return compare_commits(arguments)
 	results = Results()
 	facts = rounds.machine_facts()
 	with _open_place(arguments) as place:
 		results.facts = {"home": place.title, **facts}
 		measure(place, arguments.only, _counts(arguments), results)
-	print("\n" + report.text(results))
-	path = arguments.json or docs.RESULTS / f"{_prefix(arguments)}{place.name}.json"
+	return _show(results, report.text(results), arguments.json or _file(arguments, place.name))
+
+
+def compare_commits(arguments: argparse.Namespace) -> int:
+	results = compare.compare(
+		arguments.bench, arguments.compare, arguments.db, arguments.only, _counts(arguments)
+	)
+	text = compare.text(results, arguments.compare)
+	path = docs.RESULTS / f"partial-compare-{arguments.compare}.json"
+	return _show(results, text, arguments.json or path)
+
+
+def _show(results: Results, text: str, path: Path) -> int:
+	print("\n" + text)
 	results.write(path)
 	print(f"\nEvery sample is in {path}.")
 	return 1 if results.not_run else 0
@@ -53,11 +67,10 @@ def _counts(arguments: argparse.Namespace) -> counts.Counts:
 	return replace(chosen, rounds=arguments.rounds or chosen.rounds)
 
 
-def _prefix(arguments: argparse.Namespace) -> str:
+def _file(arguments: argparse.Namespace, place: str) -> Path:
 	"""Only whole runs may be published; others must not overwrite them."""
-	if arguments.quick:
-		return "quick-"
-	return "partial-" if len(arguments.only) < len(MEASUREMENTS) else ""
+	partly = "partial-" if len(arguments.only) < len(MEASUREMENTS) else ""
+	return docs.RESULTS / f"{'quick-' if arguments.quick else partly}{place}.json"
 
 
 def _parse() -> argparse.Namespace:
@@ -66,8 +79,13 @@ def _parse() -> argparse.Namespace:
 	parser.add_argument("--site", help="a site of it that allows tests; without it one is made and removed")
 	parser.add_argument("--db", choices=["mariadb", "postgres"], default="mariadb", help="of the site made")
 	names = ", ".join(measurement.name for measurement in MEASUREMENTS)
-	parser.add_argument("--only", type=_chosen, default=list(MEASUREMENTS), metavar="NAME,…", help=names)
-	parser.add_argument("--rounds", type=int, help="how often each is measured; 5 unless quick")
+	parser.add_argument("--only", type=_chosen, metavar="NAME,…", help=names)
+	parser.add_argument(
+		"--compare",
+		metavar="COMMIT",
+		help="measure this commit's app beside the present one, nothing else; only throughput unless told",
+	)
+	parser.add_argument("--rounds", type=int, help="how often each is measured; 10 unless quick")
 	size = parser.add_mutually_exclusive_group()
 	size.add_argument("--quick", action="store_true", help="small counts, one round: does everything run?")
 	size.add_argument("--full", action="store_true", help="large counts, memory after 20,000 jobs")
@@ -76,7 +94,25 @@ def _parse() -> argparse.Namespace:
 	arguments = parser.parse_args()
 	if arguments.site and not arguments.bench:
 		parser.error("--site is a site of a bench: name it with --bench")
+	if arguments.compare and (arguments.site or not arguments.bench):
+		parser.error("--compare makes two sites of its own in a bench: name it with --bench, without --site")
+	arguments.only = arguments.only or _unless_told(arguments)
+	if arguments.compare:
+		_check_comparison(arguments, parser)
 	return arguments
+
+
+def _check_comparison(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> None:
+	if inside := {one.name for one in arguments.only} - set(compare.COMPARABLE):
+		parser.error(f"{', '.join(sorted(inside))} cannot be compared: it needs parts of the present engine")
+	try:
+		arguments.compare = commits.resolve(arguments.compare)
+	except ValueError as error:
+		parser.error(str(error))
+
+
+def _unless_told(arguments: argparse.Namespace) -> list[Measurement]:
+	return _chosen("throughput") if arguments.compare else list(MEASUREMENTS)
 
 
 def _chosen(names: str) -> list[Measurement]:

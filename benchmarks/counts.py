@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Counts:
-	rounds: int = 5
+	rounds: int = 10
 	jobs: int = 2000
 	native_jobs: int = 50  # some tens a second
 	singles: int = 500

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from benchmarks.measurements import ALL, NATIVE, OURS, PEERS, PROCRASTINATE
-from benchmarks.results import Ratio, Results
+from benchmarks.results import Ratio, Results, Spread
 
 NOT_RUN, NOT_MEASURED, TIMES = "not run", "-", "x"
 
@@ -73,7 +73,7 @@ def ratio_of(measurement: str, others: tuple[str, ...]) -> Callable[[Results], f
 		ratio = results.ratio(measurement, OURS, "per second", others)
 		# the best of the peers is known only when all of them ran
 		complete = ratio and not set(others) & set(results.not_run.get(measurement, {}))
-		return ratio.times if complete else None
+		return ratio.times.median if complete else None
 
 	return measure
 
@@ -178,13 +178,12 @@ def comparison_table(results: Results) -> Table:
 def cell(results: Results, comparison: Comparison, system: str) -> str:
 	if results.has_given_up(comparison.measurement, system):
 		return NOT_RUN
-	value = results.median(comparison.measurement, system, comparison.figure)
-	return NOT_MEASURED if value is None else number(value)
+	return spread_text(results.spread(comparison.measurement, system, comparison.figure), number)
 
 
 def ratio_text(results: Results, comparison: Comparison, others: tuple[str, ...]) -> str:
 	ratio = _ratio(results, comparison, others)
-	return f"{ratio.times:.2f}{TIMES} {ratio.to}" if ratio else NOT_MEASURED
+	return f"{spread_text(ratio.times, times)} {ratio.to}" if ratio else NOT_MEASURED
 
 
 def _ratio(results: Results, comparison: Comparison, others: tuple[str, ...]) -> Ratio | None:
@@ -228,6 +227,17 @@ def _detail_rows(results: Results, measurement: str) -> list[list[str]]:
 	]
 
 
+def spread_text(spread: Spread | None, shown: Callable[[float], str]) -> str:
+	if spread is None:
+		return NOT_MEASURED
+	median, low, high = (shown(value) for value in spread)
+	return median if low == high else f"{median} ({low}-{high})"
+
+
+def times(value: float) -> str:
+	return f"{value:.2f}{TIMES}"
+
+
 def number(value: float) -> str:
 	"""Three figures are as many as such measurements have."""
 	if value >= 100:
@@ -237,7 +247,7 @@ def number(value: float) -> str:
 
 def fact_lines(results: Results) -> list[str]:
 	lines = [f"{name}: {value}" for name, value in results.facts.items()]
-	lines.append(f"rounds: {results.counts['rounds']}, interleaved; figures are medians")
+	lines.append(f"rounds: {results.counts['rounds']}, interleaved; figures are medians (lowest-highest)")
 	lines.append(
 		"counts: " + ", ".join(f"{name.replace('_', ' ')} {n:,}" for name, n in results.counts.items())
 	)

@@ -2,13 +2,22 @@
 
 import json
 import statistics
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 
+class Spread(NamedTuple):
+	"""The median of all rounds, between the lowest and the highest."""
+
+	median: float
+	low: float
+	high: float
+
+
 class Ratio(NamedTuple):
-	times: float
+	times: Spread
 	to: str
 
 
@@ -35,19 +44,33 @@ class Results:
 	def has_given_up(self, measurement: str, system: str) -> bool:
 		return system in self.not_run.get(measurement, {})
 
-	def median(self, measurement: str, system: str, figure: str) -> float | None:
-		samples = self.samples.get(measurement, {}).get(system, {}).get(figure)
-		return statistics.median(samples) if samples else None
+	def rounds(self, measurement: str, system: str, figure: str) -> list[float]:
+		return self.samples.get(measurement, {}).get(system, {}).get(figure, [])
 
-	def ratio(self, measurement: str, system: str, figure: str, others: tuple[str, ...]) -> Ratio | None:
-		"""How many times the highest of the others; None when either side was not measured."""
-		own = self.median(measurement, system, figure)
+	def median(self, measurement: str, system: str, figure: str) -> float | None:
+		spread = self.spread(measurement, system, figure)
+		return spread.median if spread else None
+
+	def spread(self, measurement: str, system: str, figure: str) -> Spread | None:
+		return _spread(self.rounds(measurement, system, figure))
+
+	def ratio(
+		self, measurement: str, system: str, figure: str, others: tuple[str, ...], best: Callable = max
+	) -> Ratio | None:
+		"""To the best of the others, by their medians; None when either side was not measured."""
 		known = {other: self.median(measurement, other, figure) for other in others}
 		known = {other: value for other, value in known.items() if value}
-		if own is None or not known:
+		if not known or not self.rounds(measurement, system, figure):
 			return None
-		best = max(known, key=known.get)
-		return Ratio(own / known[best], best)
+		to = best(known, key=known.get)
+		return Ratio(self.ratio_to(measurement, system, figure, to), to)
+
+	def ratio_to(self, measurement: str, system: str, figure: str, other: str) -> Spread:
+		"""Round by round: what slowed a whole round down slowed both."""
+		pairs = zip(
+			self.rounds(measurement, system, figure), self.rounds(measurement, other, figure), strict=True
+		)
+		return _spread([own / others for own, others in pairs])
 
 	def write(self, path: Path) -> None:
 		path.parent.mkdir(parents=True, exist_ok=True)
@@ -56,3 +79,7 @@ class Results:
 	@classmethod
 	def read(cls, path: Path) -> "Results":
 		return cls(**json.loads(path.read_text()))
+
+
+def _spread(values: list[float]) -> Spread | None:
+	return Spread(statistics.median(values), min(values), max(values)) if values else None

@@ -4,7 +4,7 @@ import contextlib
 import os
 import platform
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from datetime import datetime, timezone
 from pathlib import Path
@@ -43,10 +43,10 @@ class RunningSystems:
 		self.missing: dict[str, str] = {}
 		self.home: Environment | None = None
 
-	def start(self, name: str, environment: Environment) -> None:
+	def start(self, name: str, environment: Environment, kind: tuple[str, str] | None = None) -> None:
 		try:
 			self.remotes[name] = self.stack.enter_context(
-				self._open(environment, MODULES[name], name.replace(" ", "-"))
+				self._open(environment, kind or MODULES[name], name.replace(" ", "-"))
 			)
 		except RemoteError as error:
 			self.missing[name] = str(error)
@@ -90,9 +90,14 @@ def measure(
 	results.versions = {name: remote.call("versions") for name, remote in systems.remotes.items()}
 	for measurement in measurements:
 		for number in range(1, counts.rounds + 1):
-			for name in measurement.systems:
+			for name in _in_turn(measurement.systems, number):
 				if not results.has_given_up(measurement.name, name):
 					_take(systems, measurement, name, counts, results, f"{number}/{counts.rounds}")
+
+
+def _in_turn(names: tuple[str, ...], number: int) -> Iterable[str]:
+	"""Every second round backwards: what one leaves behind must not always burden the same next one."""
+	return names if number % 2 else reversed(names)
 
 
 def machine_facts() -> dict[str, str]:

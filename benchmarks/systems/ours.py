@@ -75,6 +75,9 @@ class Ours(System):
 		for queue in (RQ_QUEUE, SCHEDULED_RQ_QUEUE):
 			native.forget(queue)  # a ring that nobody answered would outlive a site that is removed
 
+	def code_folder(self) -> str:
+		return str(Path(dartwing_jobs.__file__).parent)
+
 	def versions(self) -> dict[str, str]:
 		kind = frappe.db.db_type
 		number = _setting(kind, "version" if kind == "mariadb" else "server_version")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import docs, report
+from benchmarks import compare, docs, report
+from benchmarks.commits import PRESENT
 from benchmarks.counts import FULL, NORMAL, QUICK
 from benchmarks.measurements import CELERY, MEASUREMENTS, NATIVE, OURS, PEERS, Measurement, percentile
 from benchmarks.remote import Environment, Remote, RemoteError
@@ -46,9 +47,18 @@ def cells(results: Results) -> list[str]:
 
 def test_figures_are_medians_and_ratios_are_to_the_best(results):
 	_title, *figures, best, native = cells(results)
-	assert figures == ["1,000", "800", "500", "1,250", "10.0"]
-	assert best == "0.80x Procrastinate"
-	assert native == "100.00x frappe.enqueue"
+	assert figures == ["1,000 (900-2,000)", "800 (700-900)", "500 (1.00-5,000)", "1,250", "10.0"]
+	assert best == "0.80x (0.72x-1.60x) Procrastinate"
+	assert native == "100.00x (90.00x-200.00x) frappe.enqueue"
+
+
+def test_a_ratio_is_taken_round_by_round(results):
+	"""A round that was slow for both says nothing against either."""
+	made = Results()
+	for own, other in ((10, 20), (100, 200), (40, 80)):
+		made.add("throughput", OURS, {"per second": own})
+		made.add("throughput", CELERY, {"per second": other})
+	assert made.ratio("throughput", OURS, "per second", (CELERY,)) == ((0.5, 0.5, 0.5), CELERY)
 
 
 def test_what_did_not_run_is_said_and_no_ratio_to_it_is_claimed(results):
@@ -56,7 +66,7 @@ def test_what_did_not_run_is_said_and_no_ratio_to_it_is_claimed(results):
 	results.give_up("throughput", NATIVE, "no worker")
 	_title, *figures, best, native = cells(results)
 	assert figures[3:] == ["not run", "not run"]
-	assert best == "1.25x Celery"
+	assert best == "1.29x (1.25x-2.22x) Celery"
 	assert native == "-"
 	assert "Procrastinate was not run in throughput: no PostgreSQL" in report.text(results)
 
@@ -86,7 +96,7 @@ def test_the_page_shows_published_results_and_no_others(results, tmp_path):
 	docs.write(tmp_path / "page.md", tmp_path)
 	page = (tmp_path / "page.md").read_text()
 	assert "## On a planted site" in page
-	assert "0.80x Procrastinate" in page
+	assert "0.80x (0.72x-1.60x) Procrastinate" in page
 	assert "hasty" not in page
 
 
@@ -105,7 +115,20 @@ def test_as_much_is_measured_as_was_promised():
 	assert (FULL.memory_first, FULL.memory_last) == (1000, 20_000)
 	assert (NORMAL.schedules, NORMAL.schedules_due) == (10_000, 1000)
 	assert (NORMAL.group_few, NORMAL.group_many) == (2000, 10_000)
-	assert NORMAL.rounds == FULL.rounds == 5
+	assert NORMAL.rounds == FULL.rounds == 10
+
+
+def test_two_commits_are_shown_with_the_ratio_of_each_round():
+	found = Results(counts=asdict(NORMAL))
+	for here, there in ((120, 100), (90, 100), (300, 200)):
+		found.add("throughput", PRESENT, {"per second": here})
+		found.add("throughput", "83b8fe9", {"per second": there})
+	row = ["throughput, per second", "120 (90.0-300)", "100 (100-200)", "1.20x (0.90x-1.50x)"]
+	assert compare.table(found, "83b8fe9").rows == [row]
+
+
+def test_only_what_every_commit_has_can_be_compared():
+	assert set(compare.COMPARABLE) < {measurement.name for measurement in MEASUREMENTS}
 
 
 def test_percentile_is_a_value_that_was_measured():
@@ -127,7 +150,7 @@ def test_a_round_measures_each_system_once_before_the_next_begins(results):
 		two_rounds = type(QUICK)(**{**asdict(QUICK), "rounds": 2})
 		turns.clear()
 		measure(systems, [Measurement("throughput", PEERS, take)], two_rounds, Results())
-	assert turns == [*PEERS, *PEERS]
+	assert turns == [*PEERS, *reversed(PEERS)]
 
 
 def test_a_peer_that_does_not_start_is_not_run(tmp_path):

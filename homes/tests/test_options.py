@@ -53,6 +53,8 @@ def test_help_for_a_bench_needs_no_bench(project):
 		(["test", "--bench", "x", "--db", "oracle"], "invalid choice"),
 		(["benchmark", "--bogus"], "unrecognized arguments: --bogus"),
 		(["benchmark", "--only", "luck"], "there is no luck"),
+		(["benchmark", "--bench", "x", "--compare", "luck"], "has no commit luck"),
+		(["benchmark", "--compare", "HEAD"], "name it with --bench"),
 	],
 )
 def test_a_mistake_is_one_sentence_before_the_environment(project, command, complaint):
