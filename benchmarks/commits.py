@@ -6,7 +6,6 @@ nothing but its own app can be imported. The database server and the benchmark i
 
 import functools
 import io
-import os
 import shutil
 import subprocess
 import tarfile
@@ -15,11 +14,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from benchmarks.places import ROOT
+from benchmarks.places import ROOT, MeasuredBench
 from benchmarks.remote import Environment
 from homes.bench import (
 	APP,
-	Bench,
 	make_site,
 	private_server,
 	stand_beside,
@@ -32,18 +30,6 @@ from homes.postgres import Postgres
 # what both sides have from here: they must be measured alike
 SHARED = ("benchmarks", "homes")
 PRESENT = "here"
-
-
-class CommitBench(Bench):
-	"""A bench whose processes find the app in a given folder, not in this checkout."""
-
-	def __init__(self, folder: Path, code: Path):
-		super().__init__(folder)
-		self.code = code
-
-	def environment(self, site: str = "") -> dict[str, str]:
-		path = os.pathsep.join(str(folder) for folder in (self.code, self.tools) if folder)
-		return {**super().environment(site), "PYTHONPATH": path}
 
 
 @contextmanager
@@ -73,17 +59,18 @@ def describe_present() -> str:
 
 
 def _open_side(bench: Path, folder: Path, server: MariaDB | Postgres, stack: ExitStack) -> Environment:
-	side = CommitBench(bench, folder / "code")
+	side = MeasuredBench(bench, folder / "code")
 	stand_beside(side, folder)
 	side.tools = tools_for(side)
 	start_private_redis(side, folder, stack)
 	site = make_site(side, server, stack)
+	side.install_app(site)
 	return Environment(side.python, side.sites, side.environment(site))
 
 
 def _copy_present(folder: Path) -> None:
 	"""A copy: whoever goes on writing here meanwhile must not change what is measured."""
-	shutil.copytree(ROOT / APP, _code_in(folder) / APP, ignore=shutil.ignore_patterns("__pycache__"))
+	_copy(APP, _code_in(folder))
 
 
 def _copy_commit(commit: str, folder: Path) -> None:
@@ -96,8 +83,12 @@ def _code_in(folder: Path) -> Path:
 	code = folder / "code"
 	code.mkdir(parents=True)
 	for name in SHARED:
-		(code / name).symlink_to(ROOT / name)
+		_copy(name, code)
 	return code
+
+
+def _copy(name: str, folder: Path) -> None:
+	shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def _git(*arguments: str) -> bytes:

@@ -8,13 +8,24 @@ from pathlib import Path
 from benchmarks import commits, report, rounds
 from benchmarks.commits import PRESENT
 from benchmarks.counts import Counts
-from benchmarks.measurements import OURS, Measurement
+from benchmarks.measurements import Measurement
 from benchmarks.remote import Environment
 from benchmarks.report import Table, number, spread_text, times
 from benchmarks.results import Results
 
 # what looks inside the engine knows the names of its present parts only
-COMPARABLE = ("throughput", "submit", "submit-many", "latency", "cold-start", "groups")
+COMPARABLE = (
+	"throughput",
+	"rows",
+	"sleep",
+	"submit",
+	"submit-many",
+	"latency",
+	"half-load",
+	"cold-start",
+	"groups",
+)
+SYSTEM = ("ours", "Ours")
 
 
 def compare(
@@ -58,7 +69,7 @@ def _running(sides: dict[str, Environment]) -> Iterator[rounds.RunningSystems]:
 	with tempfile.TemporaryDirectory(prefix="dartwing-systems-") as folder, contextlib.ExitStack() as stack:
 		systems = rounds.RunningSystems(Path(folder), stack)
 		for name, environment in sides.items():
-			systems.start(name, environment, rounds.MODULES[OURS])
+			systems.start(name, environment, SYSTEM)
 			_check_code(systems, name, environment)
 		yield systems
 

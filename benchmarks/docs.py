@@ -27,7 +27,8 @@ def published(folder: Path = RESULTS) -> dict[str, Results]:
 
 
 def page(all_results: dict[str, Results]) -> str:
-	counts = next((results.counts for results in all_results.values()), asdict(NORMAL))
+	measured = next((results.counts for results in all_results.values()), {})
+	counts = asdict(NORMAL) | measured  # results may be older than some of what is counted
 	sections = [section(results) for results in all_results.values()] or [NOTHING_YET]
 	return "\n".join([INTRODUCTION.read_text().format(**counts), *sections])
 

@@ -12,10 +12,13 @@ from benchmarks.remote import Remote
 
 OURS, NATIVE = "Dartwing Jobs", "frappe.enqueue"
 CELERY, DRAMATIQ, PROCRASTINATE = "Celery", "Dramatiq", "Procrastinate"
+CELERY_LATE = "Celery acks_late"
+# the best of these is the one to beat; Celery that promises more stands beside them
 PEERS = (CELERY, DRAMATIQ, PROCRASTINATE)
-ALL = (OURS, *PEERS, NATIVE)
+ALL = (OURS, CELERY, CELERY_LATE, DRAMATIQ, PROCRASTINATE, NATIVE)
 
 WARM_PAUSE_SECONDS, NATIVE_PAUSE_SECONDS = 0.075, 0.6
+FEW_WORKERS, MANY_WORKERS = 2, 8
 JOB_SECONDS = 0.01  # of each job that waits on the shared worker
 FIRST_GROUP = 10  # members of one that fills caches and is not counted
 
@@ -39,8 +42,25 @@ class Measurement:
 
 
 def throughput(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
-	count = counts.native_jobs if name == NATIVE else counts.jobs
-	return {"per second": systems.remote(name).call("throughput", count=count)}
+	return {"per second": systems.remote(name).call("throughput", count=_jobs(name, counts))}
+
+
+def rows(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	return {"per second": systems.remote(name).call("rows_throughput", count=_jobs(name, counts))}
+
+
+def sleep(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	remote, count = systems.remote(name), counts.native_jobs if name == NATIVE else counts.sleeping
+	return {
+		f"per second, {processes} workers": remote.call(
+			"throughput", count=count, kind="sleep", processes=processes
+		)
+		for processes in (FEW_WORKERS, MANY_WORKERS)
+	}
+
+
+def _jobs(name: str, counts: Counts) -> int:
+	return counts.native_jobs if name == NATIVE else counts.jobs
 
 
 def submit(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
@@ -58,6 +78,20 @@ def latency(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
 		count, pause = counts.native_latencies, NATIVE_PAUSE_SECONDS
 	seconds = systems.remote(name).call("latency", count=count, pause=pause)
 	return {"p50 ms": 1000 * statistics.median(seconds), "p99 ms": 1000 * percentile(seconds, 99)}
+
+
+def half_load(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
+	count = counts.native_half_load if name == NATIVE else counts.half_load
+	found = systems.remote(name).call(
+		"half_load", jobs=_jobs(name, counts), singles=counts.singles, count=count
+	)
+	seconds = found["seconds"]
+	return {
+		"submitted per second": found["offered"],
+		"p50 ms": 1000 * statistics.median(seconds),
+		"p99 ms": 1000 * percentile(seconds, 99),
+		"max ms": 1000 * max(seconds),
+	}
 
 
 def cold_start(systems: Systems, name: str, counts: Counts) -> dict[str, float]:
@@ -136,9 +170,12 @@ def percentile(values: list[float], percent: float) -> float:
 
 MEASUREMENTS = (
 	Measurement("throughput", ALL, throughput),
+	Measurement("rows", ALL, rows),
+	Measurement("sleep", ALL, sleep),
 	Measurement("submit", (OURS, *PEERS), submit),
 	Measurement("submit-many", (OURS, PROCRASTINATE), submit_many),
 	Measurement("latency", ALL, latency),
+	Measurement("half-load", ALL, half_load),
 	Measurement("cold-start", (OURS,), cold_start),
 	Measurement("shared-worker", (OURS,), shared_worker),
 	Measurement("memory", (OURS,), memory),

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 CLOSE_SECONDS = 120
+# where it is set, each job of frappe.enqueue compiles Frappe anew: nobody runs workers so
+NO_BYTECODE = "PYTHONDONTWRITEBYTECODE"
 
 
 class RemoteError(Exception):
@@ -31,7 +33,7 @@ class Remote:
 			self.process = subprocess.Popen(
 				command,
 				cwd=environment.cwd,
-				env=environment.variables,
+				env={name: value for name, value in environment.variables.items() if name != NO_BYTECODE},
 				stdin=subprocess.PIPE,
 				stdout=subprocess.PIPE,
 				stderr=log,

@@ -1,13 +1,14 @@
-"""The tables: figures side by side with ratios, the targets with how near we came, where the time goes."""
+"""The tables: figures side by side with ratios, how near we came to the targets, where the time goes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from benchmarks.measurements import ALL, NATIVE, OURS, PEERS, PROCRASTINATE
+from benchmarks.measurements import ALL, NATIVE, OURS, PEERS
 from benchmarks.results import Ratio, Results, Spread
+from benchmarks.targets import TARGETS, TIMES, Target
 
-NOT_RUN, NOT_MEASURED, TIMES = "not run", "-", "x"
+NOT_RUN, NOT_MEASURED, ELSEWHERE = "not run", "-", "not by this command"
 
 
 @dataclass(frozen=True)
@@ -36,102 +37,25 @@ class Comparison:
 	measurement: str
 	figure: str
 	more_is_better: bool = True
+	has_ratio: bool = True
 
 
 COMPARISONS = (
-	Comparison("Empty jobs, two worker processes, jobs/s", "throughput", "per second"),
+	Comparison("Empty jobs, 2 worker processes, jobs/s", "throughput", "per second"),
+	Comparison("Jobs that insert a row, 2 worker processes, jobs/s", "rows", "per second"),
+	Comparison("Jobs of 5 ms, 2 worker processes, jobs/s", "sleep", "per second, 2 workers"),
+	Comparison("Jobs of 5 ms, 8 worker processes, jobs/s", "sleep", "per second, 8 workers"),
 	Comparison("Submit one, committed, jobs/s", "submit", "per second"),
 	Comparison("Submit many, batches of {batch:,}, jobs/s", "submit-many", "per second"),
 	Comparison("Submit to start, workers warm, p50 ms", "latency", "p50 ms", more_is_better=False),
 	Comparison("Submit to start, workers warm, p99 ms", "latency", "p99 ms", more_is_better=False),
+	Comparison("Submit to start, half load, p50 ms", "half-load", "p50 ms", more_is_better=False),
+	Comparison("Submit to start, half load, p99 ms", "half-load", "p99 ms", more_is_better=False),
+	Comparison("Submit to start, half load, slowest ms", "half-load", "max ms", more_is_better=False),
+	Comparison("Half load was, jobs/s", "half-load", "submitted per second", has_ratio=False),
 )
 
 
-@dataclass(frozen=True)
-class Target:
-	"""What was promised: a figure of ours, or a ratio, that must be at least (or at most) so much."""
-
-	title: str
-	measure: Callable[[Results], float | None]
-	must: float
-	goal: float
-	unit: str
-	more_is_better: bool = True
-
-	def verdict(self, value: float | None) -> str:
-		if value is None:
-			return NOT_MEASURED
-		reached = [name for name in ("goal", "must") if self._reaches(value, getattr(self, name))]
-		return reached[0] if reached else "missed"
-
-	def _reaches(self, value: float, bound: float) -> bool:
-		return value >= bound if self.more_is_better else value <= bound
-
-
-def ratio_of(measurement: str, others: tuple[str, ...]) -> Callable[[Results], float | None]:
-	def measure(results: Results) -> float | None:
-		ratio = results.ratio(measurement, OURS, "per second", others)
-		# the best of the peers is known only when all of them ran
-		complete = ratio and not set(others) & set(results.not_run.get(measurement, {}))
-		return ratio.times.median if complete else None
-
-	return measure
-
-
-def own(measurement: str, figure: str) -> Callable[[Results], float | None]:
-	return lambda results: results.median(measurement, OURS, figure)
-
-
-TARGETS = (
-	Target("Empty jobs, against the best peer", ratio_of("throughput", PEERS), 1, 2, TIMES),
-	Target("Empty jobs, against frappe.enqueue", ratio_of("throughput", (NATIVE,)), 80, 150, TIMES),
-	Target("Submit one, against Procrastinate", ratio_of("submit", (PROCRASTINATE,)), 0.6, 1, TIMES),
-	Target("Submit many", own("submit-many", "per second"), 5000, 10_000, " jobs/s"),
-	Target("Submit to start, warm, p50", own("latency", "p50 ms"), 30, 10, " ms", False),
-	Target("Submit to start, warm, p99", own("latency", "p99 ms"), 150, 50, " ms", False),
-	Target("Submit to start, cold, p50", own("cold-start", "p50 ms"), 400, 200, " ms", False),
-	Target(
-		"Worker memory after {memory_last:,} jobs, against after {memory_first:,}",
-		own("memory", "ratio"),
-		1.1,
-		1.02,
-		TIMES,
-		False,
-	),
-	Target(
-		"Native job starts while {waiting:,} of our jobs wait",
-		own("shared-worker", "busy, slowest ms"),
-		2000,
-		500,
-		" ms",
-		False,
-	),
-	Target(
-		"Native job starts while a drain lingers",
-		own("shared-worker", "lingering, slowest ms"),
-		300,
-		100,
-		" ms",
-		False,
-	),
-	Target(
-		"Tick of {schedules:,} schedules, {schedules_due:,} of them due",
-		own("schedules", "firing s"),
-		5,
-		2.5,
-		" s",
-		False,
-	),
-	Target("Tick of {schedules:,} schedules, none due", own("schedules", "idle ms"), 20, 5, " ms", False),
-	Target(
-		"Time per member of a group of {group_many:,}, against one of {group_few:,}",
-		own("groups", "ratio"),
-		1.3,
-		1.1,
-		TIMES,
-		False,
-	),
-)
 DETAILS = {
 	"steps": ("Where a job's time goes", "µs per job"),
 	"statements": ("What a job asks of the database", "per job"),
@@ -187,25 +111,27 @@ def ratio_text(results: Results, comparison: Comparison, others: tuple[str, ...]
 
 
 def _ratio(results: Results, comparison: Comparison, others: tuple[str, ...]) -> Ratio | None:
-	if not comparison.more_is_better:
-		return None  # a ratio of waiting times says little: the times are promised themselves
-	return results.ratio(comparison.measurement, OURS, comparison.figure, others)
+	if not comparison.has_ratio:
+		return None
+	best = max if comparison.more_is_better else min
+	return results.ratio(comparison.measurement, OURS, comparison.figure, others, best)
 
 
 def target_table(results: Results) -> Table:
-	measured = [(target, target.measure(results)) for target in TARGETS]
-	rows = [
-		[
-			target.title.format(**results.counts),
-			f"{number(value)}{target.unit}",
-			f"{target.must:,g}{target.unit}",
-			f"{target.goal:,g}{target.unit}",
-			target.verdict(value),
-		]
-		for target, value in measured
-		if value is not None
-	]
+	rows = [_target_row(target, results) for target in TARGETS]
 	return Table("Targets", ["", "measured", "must", "goal", "reached"], rows)
+
+
+def _target_row(target: Target, results: Results) -> list[str]:
+	value = target.measure(results) if target.measure else None
+	missing = NOT_MEASURED if target.measure else ELSEWHERE
+	return [
+		target.title.format(**results.counts),
+		missing if value is None else f"{number(value)}{target.unit}",
+		f"{target.must:,g}{target.unit}",
+		f"{target.goal:,g}{target.unit}",
+		NOT_MEASURED if value is None else target.verdict(value),
+	]
 
 
 def detail_tables(results: Results) -> list[Table]:

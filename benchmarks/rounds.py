@@ -12,11 +12,12 @@ from pathlib import Path
 from benchmarks import places
 from benchmarks.counts import Counts
 from benchmarks.measurements import (
+	ALL,
 	CELERY,
+	CELERY_LATE,
 	DRAMATIQ,
 	NATIVE,
 	OURS,
-	PEERS,
 	PROCRASTINATE,
 	Measurement,
 )
@@ -24,9 +25,10 @@ from benchmarks.remote import Environment, Remote, RemoteError
 from benchmarks.results import Results
 
 MODULES = {
-	OURS: ("ours", "Ours"),
+	OURS: ("ours_engine", "OursAndEngine"),
 	NATIVE: ("native", "Native"),
 	CELERY: ("celery_peer", "Celery"),
+	CELERY_LATE: ("celery_peer", "CeleryAcksLate"),
 	DRAMATIQ: ("dramatiq_peer", "Dramatiq"),
 	PROCRASTINATE: ("procrastinate_peer", "Procrastinate"),
 }
@@ -79,7 +81,8 @@ def running_systems(place: places.Place, wanted: set[str]) -> Iterator[RunningSy
 		systems.start(OURS, place.environment)
 		if NATIVE in wanted:
 			systems.start(NATIVE, place.environment)
-		_start_peers(systems, [name for name in PEERS if name in wanted], stack)
+		peers = [name for name in ALL if name in wanted and name not in (OURS, NATIVE)]
+		_start_peers(systems, place, peers, stack)
 		yield systems
 
 
@@ -113,7 +116,7 @@ def machine_facts() -> dict[str, str]:
 def _take(
 	systems: RunningSystems, measurement: Measurement, name: str, counts: Counts, results: Results, turn: str
 ) -> None:
-	print(f"{turn}  {measurement.name:<14} {name:<15}", end="", flush=True)
+	print(f"{turn}  {measurement.name:<14} {name:<17}", end="", flush=True)
 	try:
 		figures = measurement.take(systems, name, counts)
 	except RemoteError as error:
@@ -124,11 +127,13 @@ def _take(
 	print(", ".join(f"{value:,.1f} {figure}" for figure, value in figures.items()), flush=True)
 
 
-def _start_peers(systems: RunningSystems, names: list[str], stack: contextlib.ExitStack) -> None:
+def _start_peers(
+	systems: RunningSystems, place: places.Place, names: list[str], stack: contextlib.ExitStack
+) -> None:
 	if not names:
 		return
 	try:
-		environment = stack.enter_context(places.peers_place())
+		environment = stack.enter_context(places.peers_place(place.environment))
 	except (RuntimeError, OSError) as error:
 		systems.missing |= dict.fromkeys(names, str(error))
 		return

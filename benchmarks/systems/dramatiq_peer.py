@@ -1,4 +1,4 @@
-"""Dramatiq: Redis as its broker, two processes with one thread each."""
+"""Dramatiq: Redis as its broker, processes with one thread each."""
 
 import os
 import sys
@@ -8,39 +8,31 @@ import dramatiq
 import redis
 from dramatiq.brokers.redis import RedisBroker
 
-from benchmarks.systems import tally
-from benchmarks.systems.system import WORKERS, python_version
-from benchmarks.systems.tallied import TalliedSystem
+from benchmarks.systems import work
+from benchmarks.systems.peer import Peer
+from benchmarks.systems.system import python_version
 
 REDIS = os.environ["BENCHMARK_REDIS_URL"] + "/2"
 dramatiq.set_broker(RedisBroker(url=REDIS))
 
 
 @dramatiq.actor
-def stamp(number: int) -> None:
-	tally.stamp(number)
+def do(kind: str, number: int) -> None:
+	work.do(kind, number)
 
 
-@dramatiq.actor
-def hold() -> None:
-	tally.hold()
-
-
-class Dramatiq(TalliedSystem):
-	commands = 1
+class Dramatiq(Peer):
+	starts_all = True
 
 	def versions(self) -> dict[str, str]:
 		redis_version = redis.Redis.from_url(REDIS).info()["redis_version"]
 		return {"dramatiq": version("dramatiq"), "Redis": redis_version, "Python": python_version()}
 
-	def submit_stamp(self, number: int) -> None:
-		stamp.send(number)
-
-	def submit_hold(self) -> None:
-		hold.send()
+	def send(self, kind: str, number: int) -> None:
+		do.send(kind, number)
 
 	def forget(self) -> None:
 		redis.Redis.from_url(REDIS).flushdb()
 
-	def worker_command(self) -> list[str]:
-		return [sys.executable, "-m", "dramatiq", "--processes", str(WORKERS), "--threads", "1", __name__]
+	def worker_command(self, processes: int) -> list[str]:
+		return [sys.executable, "-m", "dramatiq", "--processes", str(processes), "--threads", "1", __name__]

@@ -1,4 +1,4 @@
-"""Frappe's own background jobs: `frappe.enqueue`, two stock workers. A queue of its own, apart from ours."""
+"""Frappe's own background jobs: `frappe.enqueue`, stock workers. A queue of its own, apart from ours."""
 
 import os
 import sys
@@ -7,7 +7,8 @@ from importlib.metadata import version
 import frappe
 from frappe.utils.background_jobs import get_queue
 
-from benchmarks.systems import tally
+from benchmarks.systems import tally, work
+from benchmarks.systems.plain_table import INSERT, PlainTable
 from benchmarks.systems.system import python_version
 from benchmarks.systems.tallied import TalliedSystem
 
@@ -21,17 +22,25 @@ class Native(TalliedSystem):
 	def versions(self) -> dict[str, str]:
 		return {"frappe": frappe_version(), "rq": version("rq"), "Python": python_version()}
 
-	def submit_stamp(self, number: int) -> None:
-		enqueue_stamp(number, QUEUE, self.folder)
+	def send(self, kind: str, number: int) -> None:
+		frappe.enqueue(do, queue=QUEUE, kind=kind, number=number, folder=str(self.folder))
 
-	def submit_hold(self) -> None:
-		frappe.enqueue(tally.hold, queue=QUEUE, folder=str(self.folder))
+	def table(self) -> PlainTable:
+		return PlainTable(frappe.db.sql, frappe.db.commit)
 
 	def forget(self) -> None:
 		forget(QUEUE)
 
-	def worker_command(self) -> list[str]:
+	def worker_command(self, _processes: int) -> list[str]:
 		return worker_command(QUEUE)
+
+
+def do(kind: str, number: int, folder: str) -> None:
+	"""What a peer's job does, but a row goes the way of Frappe, which commits when the job has ended."""
+	if kind == work.ROW:
+		frappe.db.sql(INSERT, (number,))
+		kind = work.EMPTY
+	work.do(kind, number, folder)
 
 
 def forget(queue: str) -> None:

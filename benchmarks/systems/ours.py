@@ -12,18 +12,22 @@ from frappe.utils.background_jobs import get_redis_conn
 from rq import Worker
 
 import dartwing_jobs
-from benchmarks.systems import floor, native, scheduled
-from benchmarks.systems.system import WORKERS, System, python_version, timed, wait_until
+from benchmarks.systems import native, plain_table
+from benchmarks.systems.system import System, python_version, timed, wait_until
 from benchmarks.systems.tally import Tally
-from dartwing_jobs.engine import runs, statements, states
+from benchmarks.systems.work import EMPTY, HOLD, ROW, SLEEP, SLEEP_SECONDS
+from dartwing_jobs.engine import runs, states
 from dartwing_jobs.tests.world import expel, make_job_type, make_organization, make_user
 
 RQ_QUEUE = "default"  # where jobs of category General go
 SCHEDULED_RQ_QUEUE = "long"  # where they go when a schedule makes them
+STAMP = "stamp"
 HANDLERS = {
-	"empty": "dartwing_jobs.samples.do_nothing",
-	"stamp": "dartwing_jobs.samples.tell_time",
-	"hold": "dartwing_jobs.tests.handlers.wait_for_file",
+	EMPTY: "dartwing_jobs.samples.do_nothing",
+	ROW: "benchmark_app.jobs.insert_row",
+	SLEEP: "dartwing_jobs.samples.do_nothing",
+	STAMP: "dartwing_jobs.samples.tell_time",
+	HOLD: "dartwing_jobs.tests.handlers.wait_for_file",
 }
 UNFINISHED = [states.PENDING, states.QUEUED, states.RUNNING]
 # long enough that a drain which ran dry has begun to wait for more
@@ -51,10 +55,12 @@ class Ours(System):
 		self.native = Tally(folder)
 		self.stamped: dict[int, str] = {}
 		self.types: dict[str, str] = {}
+		self.counted = EMPTY  # the kind that was submitted last
 
 	def prepare(self) -> None:
 		native.connect()
 		_refuse_company()
+		self._make_table()
 		self.types = {name: make_job_type(handler_method=path).name for name, path in HANDLERS.items()}
 		self.organization = make_organization("Benchmark")
 		self.user = make_user("benchmark", ["Dartwing User"], [self.organization])
@@ -72,6 +78,7 @@ class Ours(System):
 		frappe.db.set_value("User", self.user, "enabled", 0)
 		frappe.delete_doc("Organization", self.organization)
 		frappe.db.commit()
+		frappe.db.sql_ddl(f"drop table {plain_table.NAME}")
 		for queue in (RQ_QUEUE, SCHEDULED_RQ_QUEUE):
 			native.forget(queue)  # a ring that nobody answered would outlive a site that is removed
 
@@ -92,34 +99,35 @@ class Ours(System):
 
 	def submit_each(self, count: int) -> None:
 		for _ in range(count):
-			self._submit("empty")
+			self._submit(EMPTY)
 
-	def submit_many(self, count: int, seconds: float = 0) -> None:
-		parameters = [{"seconds": seconds} if seconds else {}] * count
-		dartwing_jobs.submit_many(self.types["empty"], parameters, self.organization)
+	def submit_many(self, count: int, kind: str = EMPTY, seconds: float = SLEEP_SECONDS) -> None:
+		parameters = {EMPTY: {}, SLEEP: {"seconds": seconds}, ROW: {"number": 1}}[kind]
+		self.counted = kind
+		dartwing_jobs.submit_many(self.types[kind], [parameters] * count, self.organization)
 		frappe.db.commit()
 
 	def submit_stamp(self, number: int) -> None:
-		self.stamped[number] = self._submit("stamp")
+		self.stamped[number] = self._submit(STAMP)
 
 	def submit_hold(self) -> None:
-		self._submit("hold", path=str(self.gate))
+		self._submit(HOLD, path=str(self.gate))
 
 	def holding(self) -> int:
-		return self._count("hold", [states.RUNNING])
+		return self._count(HOLD, [states.RUNNING])
 
 	def open_gate(self) -> None:
 		self.gate.touch()
 
 	def done(self) -> int:
-		return self._count("empty", [states.COMPLETED])
+		return self._count(self.counted, [states.COMPLETED])
 
 	def is_done(self, count: int) -> bool:
 		if self._any_unfinished():
 			return False
 		completed = self.done()
 		if completed != count:
-			raise RuntimeError(f"{count - completed} of {count} empty jobs did not end well")
+			raise RuntimeError(f"{count - completed} of {count} jobs did not end well")
 		return True
 
 	def stamps(self) -> dict[int, float]:
@@ -137,11 +145,15 @@ class Ours(System):
 		self.gate.unlink(missing_ok=True)
 		self.native.reset()
 		self.stamped = {}
+		self.counted = EMPTY
 		for doctype in TABLES:
 			frappe.db.delete(doctype, {"organization": self.organization})
 		frappe.db.commit()
 
-	def worker_command(self) -> list[str]:
+	def table(self) -> plain_table.PlainTable:
+		return plain_table.PlainTable(frappe.db.sql, frappe.db.commit)
+
+	def worker_command(self, _processes: int) -> list[str]:
 		return native.worker_command(RQ_QUEUE)
 
 	def cold_latency(self, count: int) -> list[float]:
@@ -159,27 +171,13 @@ class Ours(System):
 			wait_until(lambda: not _has_children(pids[0]))
 			idle = [self._native_start(number) for number in range(count)]
 			lingering = [self._native_start_while_lingering(count + number) for number in range(count)]
-			self.submit_many(waiting, seconds)
+			self.submit_many(waiting, SLEEP, seconds)
 			wait_until(lambda: self.done() > 0)
 			busy = [self._native_start(2 * count + number) for number in range(count)]
 			if not self._any_unfinished():
 				raise RuntimeError("our jobs had all ended before the native ones started")
 		self.reset()
 		return {"idle": idle, "lingering": lingering, "busy": busy}
-
-	def floor(self, count: int) -> float:
-		"""Jobs a second that would do nothing but change a row and commit, in two processes."""
-		return floor.commits_a_second(WORKERS, count)
-
-	def tick_schedules(self, count: int, due: int) -> dict[str, float | list[float]]:
-		"""Seconds of a tick that fires, and of ticks that find nothing to do."""
-		self.reset()
-		frappe.set_user("Administrator")
-		try:
-			return scheduled.tick(self.organization, self.user, self.types["empty"], count, due)
-		finally:
-			frappe.set_user(self.user)
-			self.reset()
 
 	def run_group(self, count: int) -> dict[str, float]:
 		"""Seconds to make a group of empty jobs, and from the gate to its end."""
@@ -195,8 +193,12 @@ class Ours(System):
 		self.reset()
 		return {"making": making, "running": running}
 
+	def _make_table(self) -> None:
+		frappe.db.sql_ddl(f"drop table if exists {plain_table.NAME}")
+		frappe.db.sql_ddl(plain_table.MAKE[frappe.db.db_type])
+
 	def _make_group(self, count: int) -> None:
-		jobs = {"job_type": self.types["empty"], "parameters": [{}] * count}
+		jobs = {"job_type": self.types[EMPTY], "parameters": [{}] * count}
 		dartwing_jobs.group("Benchmark", jobs, organization=self.organization)
 		frappe.db.commit()
 
@@ -231,11 +233,11 @@ class Ours(System):
 		return job.name
 
 	def _any_unfinished(self) -> bool:
-		"""Reads one row, not all that wait, by the shortest way: workers need the processors."""
+		"""Reads one row, not all that wait: workers need the processors."""
 		statement = """select name from `tabBackground Job`
 			where job_type = %s and status in (%s, %s, %s) limit 1"""
 		with _a_look():
-			return bool(statements.fetch(statement, (self.types["empty"], *UNFINISHED)))
+			return bool(frappe.db.sql(statement, (self.types[self.counted], *UNFINISHED)))
 
 	def _count(self, kind: str, statuses: list[str]) -> int:
 		with _a_look():

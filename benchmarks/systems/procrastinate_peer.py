@@ -1,4 +1,4 @@
-"""Procrastinate: PostgreSQL with durable commits, two worker processes that run one job at a time."""
+"""Procrastinate: PostgreSQL with durable commits, worker processes that run one job at a time."""
 
 import os
 import sys
@@ -8,27 +8,22 @@ from pathlib import Path
 import procrastinate
 import psycopg
 
-from benchmarks.systems import tally
+from benchmarks.systems import work
+from benchmarks.systems.peer import Peer
 from benchmarks.systems.system import python_version
-from benchmarks.systems.tallied import TalliedSystem
 
 POSTGRES = os.environ["BENCHMARK_POSTGRES_URL"]
 DURABILITY = ("fsync", "synchronous_commit", "full_page_writes")
 app = procrastinate.App(connector=procrastinate.PsycopgConnector(conninfo=POSTGRES))
 
 
-# not coroutines: a plain function is what the other systems run too
-@app.task(name="stamp")
-def stamp(number: int) -> None:
-	tally.stamp(number)
+# not a coroutine: a plain function is what the other systems run too
+@app.task(name="do")
+def do(kind: str, number: int) -> None:
+	work.do(kind, number)
 
 
-@app.task(name="hold")
-def hold() -> None:
-	tally.hold()
-
-
-class Procrastinate(TalliedSystem):
+class Procrastinate(Peer):
 	def __init__(self, folder: Path):
 		super().__init__(folder)
 		self.database = psycopg.connect(POSTGRES, autocommit=True)
@@ -42,19 +37,16 @@ class Procrastinate(TalliedSystem):
 		database = f"{self._show('server_version')} ({', '.join(settings)})"
 		return {"procrastinate": version("procrastinate"), "PostgreSQL": database, "Python": python_version()}
 
-	def submit_many(self, count: int) -> None:
-		stamp.batch_defer(*({"number": number} for number in range(count)))
+	def submit_many(self, count: int, kind: str = work.EMPTY) -> None:
+		do.batch_defer(*({"kind": kind, "number": number} for number in range(count)))
 
-	def submit_stamp(self, number: int) -> None:
-		stamp.defer(number=number)
-
-	def submit_hold(self) -> None:
-		hold.defer()
+	def send(self, kind: str, number: int) -> None:
+		do.defer(kind=kind, number=number)
 
 	def forget(self) -> None:
 		self.database.execute("delete from procrastinate_jobs")
 
-	def worker_command(self) -> list[str]:
+	def worker_command(self, _processes: int) -> list[str]:
 		# its log would tell of each job
 		command = [
 			sys.executable,

@@ -5,9 +5,11 @@ import signal
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+from benchmarks.systems.plain_table import PlainTable
+from benchmarks.systems.work import EMPTY, ROW
 from homes import process
 
 WORKERS = 2
@@ -21,8 +23,8 @@ FIRST_HOLD_SECONDS, NEXT_HOLD_SECONDS = 15, 2
 class System(ABC):
 	"""One job system: prepare, submit, work, close; and the measurements that are the same for all."""
 
-	# the worker processes to start, when one command does not start them all
-	commands = WORKERS
+	# whether one command starts all worker processes, or each needs its own
+	starts_all = False
 
 	def __init__(self, folder: Path):
 		self.folder = folder
@@ -38,9 +40,9 @@ class System(ABC):
 	def submit_each(self, count: int) -> None:
 		"""Submits empty jobs one by one; each is kept before the next."""
 
-	def submit_many(self, count: int) -> None:
-		"""Submits many empty jobs, as fast as the system offers."""
-		self.submit_each(count)
+	@abstractmethod
+	def submit_many(self, count: int, kind: str = EMPTY) -> None:
+		"""Submits many jobs of a kind, as fast as the system offers."""
 
 	@abstractmethod
 	def submit_stamp(self, number: int) -> None:
@@ -59,7 +61,7 @@ class System(ABC):
 
 	@abstractmethod
 	def done(self) -> int:
-		"""How many empty jobs have ended since the last `reset`."""
+		"""How many jobs of the kind that was submitted have ended since the last `reset`."""
 
 	def is_done(self, count: int) -> bool:
 		"""Whether so many have; asked often while workers work, so it must be cheap."""
@@ -74,7 +76,11 @@ class System(ABC):
 		"""Counts from nothing again, with a closed gate; drops what still waits."""
 
 	@abstractmethod
-	def worker_command(self) -> list[str]: ...
+	def table(self) -> PlainTable:
+		"""Into which jobs insert their rows."""
+
+	@abstractmethod
+	def worker_command(self, processes: int) -> list[str]: ...
 
 	def close(self) -> None:  # noqa: B027
 		"""Takes back what was made."""
@@ -93,16 +99,24 @@ class System(ABC):
 		self.reset()
 		return count // batch * batch / seconds
 
-	def throughput(self, count: int) -> float:
-		"""Empty jobs a second: all wait while one job holds each worker; timed from the gate to the last."""
+	def throughput(self, count: int, kind: str = EMPTY, processes: int = WORKERS) -> float:
+		"""Jobs a second: all wait while one job holds each worker; timed from the gate to the last."""
 		self.reset()
-		with self.workers():
-			self._hold_all()
-			self.submit_many(count)
+		with self.workers(processes):
+			self._hold_all(processes)
+			self.submit_many(count, kind)
 			started = time.monotonic()
 			self.open_gate()
 			self._wait_for_all(count)
 			return count / (time.monotonic() - started)
+
+	def rows_throughput(self, count: int) -> float:
+		"""The same for jobs that insert a row; all rows must be there."""
+		self.table().clear()
+		rate = self.throughput(count, ROW)
+		wait_until(lambda: self.table().count() == count)
+		self.table().clear()
+		return rate
 
 	def latency(self, count: int, pause: float) -> list[float]:
 		"""Seconds from the call of submit to the call of the job, with nothing else to do, workers warm."""
@@ -115,22 +129,47 @@ class System(ABC):
 			stamps = self.stamps()
 			return [stamps[number] - moment for number, moment in submitted.items()]
 
+	def half_load(self, jobs: int, singles: int, count: int) -> dict[str, float | list[float]]:
+		"""Seconds from submit to start while jobs come steadily, half as many as the system can do."""
+		rate = min(self.throughput(jobs), self.submit_rate(singles)) / 2
+		self.reset()
+		with self.workers():
+			self.submit_stamp(-1)
+			wait_until(lambda: -1 in self.stamps())
+			self._submit_stamps(range(count, count + count // 10), rate)  # each worker has begun
+			began = time.monotonic()
+			submitted = self._submit_stamps(range(count), rate)
+			offered = count / (time.monotonic() - began)
+			wait_until(lambda: submitted.keys() <= self.stamps().keys())
+			stamps = self.stamps()
+		self.reset()
+		return {"offered": offered, "seconds": [stamps[one] - moment for one, moment in submitted.items()]}
+
+	def _submit_stamps(self, numbers: Iterable[int], rate: float) -> dict[int, float]:
+		"""By the clock, not after pauses: one slow submit does not make those after it rarer."""
+		submitted, began = {}, time.monotonic()
+		for turn, number in enumerate(numbers, 1):
+			wait = began + turn / rate - time.monotonic()
+			submitted[number] = self._submit_stamp_at(number, max(wait, 0))
+		return submitted
+
 	@contextlib.contextmanager
-	def workers(self, commands: int | None = None) -> Iterator[list[int]]:
+	def workers(self, processes: int = WORKERS) -> Iterator[list[int]]:
 		"""Running workers; yields their process ids."""
 		with contextlib.ExitStack() as stack:
 			pids = []
-			for _ in range(commands or self.commands):
-				worker = process.spawn(self.worker_command(), self.log, signal.SIGTERM, cwd=Path.cwd())
+			command = self.worker_command(processes)
+			for _ in range(1 if self.starts_all else processes):
+				worker = process.spawn(command, self.log, signal.SIGTERM, cwd=Path.cwd())
 				stack.callback(process.stop, worker, signal.SIGTERM)
 				pids.append(worker.pid)
 			# a gate that stays closed would keep a worker from stopping
 			stack.callback(self.open_gate)
 			yield pids
 
-	def _hold_all(self) -> None:
+	def _hold_all(self, processes: int = WORKERS) -> None:
 		"""One job in each worker process; who fetches ahead may need to be offered one more."""
-		for held in range(WORKERS):
+		for held in range(processes):
 			patience = NEXT_HOLD_SECONDS if held else FIRST_HOLD_SECONDS
 			self._hold_one_more(held, patience)
 
@@ -139,7 +178,7 @@ class System(ABC):
 			self.submit_hold()
 			if wait_while(lambda: self.holding() <= held, patience):
 				return
-		raise RuntimeError(f"only {held} of {WORKERS} workers took a job; see {self.log}")
+		raise RuntimeError(f"only {held} workers took a job; see {self.log}")
 
 	def _wait_for_all(self, count: int) -> None:
 		"""As long as it takes, while it goes on."""

@@ -3,6 +3,7 @@
 from abc import abstractmethod
 from pathlib import Path
 
+from benchmarks.systems import work
 from benchmarks.systems.system import System
 from benchmarks.systems.tally import Tally
 
@@ -16,9 +17,23 @@ class TalliedSystem(System):
 	def forget(self) -> None:
 		"""Drops jobs that still wait."""
 
+	@abstractmethod
+	def send(self, kind: str, number: int) -> None:
+		"""Submits one job."""
+
 	def submit_each(self, count: int) -> None:
 		for number in range(count):
 			self.submit_stamp(number)
+
+	def submit_many(self, count: int, kind: str = work.EMPTY) -> None:
+		for number in range(count):
+			self.send(kind, number)
+
+	def submit_stamp(self, number: int) -> None:
+		self.send(work.EMPTY, number)
+
+	def submit_hold(self) -> None:
+		self.send(work.HOLD, 0)
 
 	def holding(self) -> int:
 		return self.tally.holders()

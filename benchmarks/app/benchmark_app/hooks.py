@@ -1,0 +1,6 @@
+app_name = "benchmark_app"
+app_title = "Benchmark App"
+app_publisher = "Dartwing"
+app_description = "Jobs that bin/benchmark measures"
+app_email = "benchmark@example.com"
+app_license = "mit"
