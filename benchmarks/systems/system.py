@@ -134,9 +134,9 @@ class System(ABC):
 		rate = min(self.throughput(jobs), self.submit_rate(singles)) / 2
 		self.reset()
 		with self.workers():
-			self.submit_stamp(-1)
-			wait_until(lambda: -1 in self.stamps())
-			self._submit_stamps(range(count, count + count // 10), rate)  # each worker has begun
+			self._hold_all()  # one that still boots would leave all to the other
+			self.open_gate()
+			self._submit_stamps(range(count, count + count // 10), rate)
 			began = time.monotonic()
 			submitted = self._submit_stamps(range(count), rate)
 			offered = count / (time.monotonic() - began)
