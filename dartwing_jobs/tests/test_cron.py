@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 from croniter import croniter
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartwing_jobs import cron
@@ -305,7 +305,7 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2040, 1, 1)).map(
 days = st.one_of(fields(1, 28, starred=False), st.sampled_from(["29", "30", "31"]))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150)
 @given(expression=expressions(days), after=moments)
 def test_without_changes_of_the_clock_croniter_agrees(expression, after):
 	ours = cron.fires(expression, "UTC", after, NEVER, 5)
@@ -313,7 +313,7 @@ def test_without_changes_of_the_clock_croniter_agrees(expression, after):
 	assert ours == [theirs.get_next(datetime) for _ in ours]
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(expression=expressions(), after=moments, most=st.integers(1, 30))
 def test_walking_through_every_minute_agrees(expression, after, most):
 	until = after + timedelta(hours=12)

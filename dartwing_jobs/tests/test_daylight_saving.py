@@ -10,7 +10,7 @@ from itertools import pairwise
 from zoneinfo import _zoneinfo, available_timezones
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dartwing_jobs import cron
@@ -112,7 +112,7 @@ days = st.one_of(st.just("*"), st.just("*"), fields(1, 31))
 weekdays = st.one_of(st.just("*"), st.just("*"), fields(0, 6))
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=250)
 @given(
 	data=st.data(),
 	time_zone=st.sampled_from(ZONES),

@@ -57,7 +57,7 @@ def test_much_is_cut():
 	assert (len(many), many[-1]) == (101, {"more": 50})
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(PARAMETERS, PARAMETERS)
 def test_nothing_differs_from_itself_and_anything_else_does(one, other):
 	assert differences.between(one, one) == []

@@ -129,7 +129,7 @@ def test_a_backlog_goes_on_while_others_keep_coming():
 moments = some.lists(some.sampled_from(["b", "c", None, None]), max_size=40)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(moments=moments, backlog=some.integers(0, 5))
 def test_nobody_is_overtaken_more_often_than_they_have_jobs_waiting(moments, backlog):
 	"""From a job's submit to its start, each other organization starts at most one more than its own has."""

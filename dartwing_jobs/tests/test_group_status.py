@@ -62,7 +62,7 @@ def test_progress_is_a_percentage_and_whole_only_at_the_end(members, progress):
 
 
 @given(CHAINS)
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture])
 def test_rows_are_judged_by_the_last_job_of_each_chain(site, chains):
 	group = frappe.generate_hash(length=10)
 	rows = [row for place, chain in enumerate(chains, start=1) for row in _rows(group, place, chain)]

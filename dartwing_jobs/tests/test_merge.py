@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as some
 
 import dartwing_jobs
@@ -24,8 +24,6 @@ values = some.recursive(
 	max_leaves=12,
 )
 objects = some.dictionaries(keys, values, max_size=3)
-# the first draw is slow where much else runs
-law = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def as_the_rfc_says(target, patch):
@@ -64,32 +62,27 @@ def test_an_example_of_the_page(defaults, overrides, expected):
 	assert merged(json.loads(defaults), json.loads(overrides)) == json.loads(expected)
 
 
-@law
 @given(objects, objects)
 def test_it_is_what_the_rfc_says(defaults, overrides):
 	assert merged(defaults, overrides) == as_the_rfc_says(defaults, overrides)
 
 
-@law
 @given(objects)
 def test_nothing_overridden_changes_nothing(defaults):
 	assert merged(defaults, {}) == defaults
 
 
-@law
 @given(objects)
 def test_overrides_alone_leave_no_nulls(overrides):
 	assert nulls_in(merged({}, overrides)) == 0
 
 
-@law
 @given(objects, objects)
 def test_overriding_twice_is_overriding_once(defaults, overrides):
 	once = merged(defaults, overrides)
 	assert merged(once, overrides) == once
 
 
-@law
 @given(objects, objects)
 def test_neither_side_is_changed(defaults, overrides):
 	before = copy.deepcopy((defaults, overrides))

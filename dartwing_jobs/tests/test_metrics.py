@@ -263,7 +263,7 @@ def test_the_level_of_isolation_is_the_folds_alone(world, queue, type_of):
 	assert frappe.db.multisql(isolation) == before
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(some.lists(some.tuples(labels, labels, labels), min_size=1, max_size=5, unique=True))
 def test_whatever_labels_say_can_be_read_back(given_labels):
 	frappe.db.rollback()
