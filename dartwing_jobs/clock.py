@@ -15,6 +15,7 @@ from frappe.utils import get_datetime, get_system_timezone
 REMEMBER_SECONDS = 60
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
+SECOND_NS = 1_000_000_000
 # goes on while a machine sleeps, where there is such a clock
 COUNTING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 _zones: dict[str, tuple[float, ZoneInfo]] = {}
@@ -22,36 +23,40 @@ _readings: dict[str, "Reading"] = {}
 
 
 class Reading(NamedTuple):
-	"""What the database's clock said, in UTC, and when that was."""
+	"""What the database's clock said, in microseconds since 1970, and when that was, in nanoseconds."""
 
-	utc: datetime
-	counted: float
+	microseconds: int
+	counted: int
+
+	def microseconds_now(self) -> int:
+		return self.microseconds + (_counted() - self.counted) // 1000
 
 	def now(self) -> datetime:
-		return self.utc + timedelta(seconds=_counted() - self.counted)
+		return EPOCH + timedelta(microseconds=self.microseconds_now())
 
 	def is_old(self) -> bool:
-		return _counted() - self.counted > REMEMBER_SECONDS
+		return _counted() - self.counted > REMEMBER_SECONDS * SECOND_NS
 
 
 class Stopwatch:
 	"""Counts on from the moment at which it was made, whatever becomes of any clock."""
 
 	def __init__(self):
-		self.reading = Reading(utc_now(), _counted())
-		self.started = _in_site_time(self.reading.utc)
+		utc = utc_now()
+		self.reading = _reading_of(utc)
+		self.started = site_time_of(utc)
 
 	def now(self) -> datetime:
 		"""Site time."""
-		return _in_site_time(self.reading.now())
+		return site_time_of(self.reading.now())
 
 	def seconds(self) -> float:
-		return _counted() - self.reading.counted
+		return (_counted() - self.reading.counted) / SECOND_NS
 
 
 def now() -> datetime:
 	"""The site's local time, naive, as Frappe stores it: for people."""
-	return _in_site_time(utc_now())
+	return site_time_of(utc_now())
 
 
 def utc_now() -> datetime:
@@ -70,14 +75,15 @@ def last_known_utc() -> datetime:
 
 def microseconds() -> int:
 	"""Since 1970, as last known."""
-	return (last_known_utc() - EPOCH) // MICROSECOND
+	reading = _readings.get(frappe.local.site)
+	return reading.microseconds_now() if reading else (last_known_utc() - EPOCH) // MICROSECOND
 
 
 def set_by(utc: datetime, is_certain: bool = False) -> None:
 	"""What the database's clock has just said. An answer takes a while: the latest of a minute counts."""
 	known = _readings.get(frappe.local.site)
 	if is_certain or known is None or known.is_old() or utc > known.now():
-		_readings[frappe.local.site] = Reading(utc, _counted())
+		_readings[frappe.local.site] = _reading_of(utc)
 
 
 def seconds_between(started: datetime, ended: datetime) -> float:
@@ -97,12 +103,22 @@ def _ask_the_database() -> None:
 		set_by(last_known_utc())
 
 
-def _counted() -> float:
-	return time.clock_gettime(COUNTING)
+def _reading_of(utc: datetime) -> Reading:
+	return Reading((utc - EPOCH) // MICROSECOND, _counted())
 
 
-def _in_site_time(utc: datetime) -> datetime:
+def _counted() -> int:
+	return time.clock_gettime_ns(COUNTING)
+
+
+def site_time_of(utc: datetime) -> datetime:
+	"""Site time of an instant, naive UTC."""
 	return utc.replace(tzinfo=timezone.utc).astimezone(_zone()).replace(tzinfo=None)
+
+
+def site_time_of_microseconds(microseconds: int) -> datetime:
+	"""Site time of an instant, in microseconds since 1970."""
+	return site_time_of(EPOCH + timedelta(microseconds=microseconds))
 
 
 def _zone() -> ZoneInfo:

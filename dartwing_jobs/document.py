@@ -150,17 +150,29 @@ def checked(value, field, fieldname: str):
 	return value
 
 
+def check_texts(document, _event: str | None = None) -> None:
+	"""For Organization, whose DocType may be another app's: what no database can store is refused."""
+	for field in document.meta.fields:
+		value = document.get(field.fieldname)
+		if isinstance(value, str):
+			_refuse_unstorable(value, _(field.label))
+
+
 def shown(value) -> str:
 	"""A value that was given, for a message: short, and what can be shown."""
 	text = str(value).encode(errors="replace").decode().replace("\x00", "\ufffd")
 	return text if len(text) <= SHOWN_LENGTH else f"{text[:SHOWN_LENGTH]} ..."
 
 
-def _check_text(value: str, label: str, fieldtype: str, field) -> None:
+def _refuse_unstorable(value: str, label: str) -> None:
 	if "\x00" in value:
 		throw(_("{0} contains a NUL character.").format(label), InvalidJobError)
 	if HALF_A_PAIR.search(value):
 		throw(_("{0} contains half a surrogate pair.").format(label), InvalidJobError)
+
+
+def _check_text(value: str, label: str, fieldtype: str, field) -> None:
+	_refuse_unstorable(value, label)
 	if fieldtype in SHORT_TEXTS:
 		length, most = len(value), (field and field.length) or SHORT_TEXT_LENGTH
 	elif fieldtype in LONG_TEXTS:

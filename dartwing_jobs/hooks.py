@@ -88,6 +88,7 @@ doc_events = {
 	"Document Follow": {"validate": "dartwing_jobs.references.refuse"},
 	"File": {"validate": "dartwing_jobs.references.check"},
 	"Kanban Board": {"validate": "dartwing_jobs.references.refuse"},
+	"Organization": {"validate": "dartwing_jobs.document.check_texts"},
 	"Tag Link": {"validate": "dartwing_jobs.references.refuse"},
 	"ToDo": {"validate": "dartwing_jobs.references.check"},
 	"Workflow": {"validate": "dartwing_jobs.references.refuse"},

@@ -20,7 +20,7 @@ def run_job(job_name: str):
 	started = start_job(job_name)
 	if started is None:
 		raise AssertionError(f"{job_name} does not wait to be run: {_where_it_is(job_name)}")
-	attempt.run(started, lambda: None)
+	attempt.run(started)
 	return frappe.get_doc("Background Job", job_name)
 
 

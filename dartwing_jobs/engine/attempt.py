@@ -1,4 +1,4 @@
-"""One attempt at a job: start it, call its handler, record its end and start the next in one commit."""
+"""One attempt at a job: start it, call its handler, and record its end or say what is to be recorded."""
 
 import contextlib
 import logging
@@ -12,9 +12,12 @@ import frappe
 
 from dartwing_jobs import clock, parameters
 from dartwing_jobs.engine import (
+	claim,
 	database,
 	fresh,
 	lease,
+	log,
+	naming,
 	order,
 	outcomes,
 	runs,
@@ -22,6 +25,7 @@ from dartwing_jobs.engine import (
 	states,
 	transitions,
 )
+from dartwing_jobs.engine.completions import Completion
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.handling import commit_guard, handlers, inputs, job_hooks, write_guard
 from dartwing_jobs.engine.handling.context import JobContext, Snooze, bounded_cost
@@ -31,38 +35,84 @@ from dartwing_jobs.engine.intake import payload
 from dartwing_jobs.engine.observing import journal, reports, tracing
 from dartwing_jobs.errors import EndNotStored, JobCanceled, JobTimeout, LeaseLost, WorkerStopping
 
-# what a drain does next, inside the transaction that ends an attempt: the next attempt, or None
-Then = Callable[[], "Attempt | None"]
-
 
 class Attempt:
-	"""What is known about an attempt while it runs."""
+	"""What is known about an attempt, from the claim of its job to its end."""
 
-	def __init__(
-		self,
-		job,
-		job_type,
-		lease_token: str,
-		run_name: str,
-		started: datetime,
-		worker: str,
-		watchdog=None,
-		watch: clock.Stopwatch | None = None,
-	):
-		self.job, self.job_at_start = job, dict(job)
-		self.job_type = job_type
-		self.lease_token = lease_token
-		self.run_name = run_name
-		self.started = started
-		self.worker = worker
-		self.watchdog = watchdog
-		self.watch = watch  # none when another process ends it
-		self.context = JobContext(job, lease_token, watchdog, self.now)
+	def __init__(self, job, job_type, lease_token: str, worker: str, watchdog=None):
+		self.job, self.job_type = job, job_type
+		self.lease_token, self.worker, self.watchdog = lease_token, worker, watchdog
+		self.number = 0  # among those that were claimed together
+		self.is_started = False  # whether its job is Running, and its run is written
+		self.was_shown = False  # whether the watchdog has started it, because it took long
 		self.refusal: str | None = None  # why it may not run after all
 		# after a signal that tore a query in two, or a handler that changed it, this process runs no more
 		self.is_poisoned = False
 		self.surroundings: Surroundings | None = None
-		self.limits: list = []  # what it was counted under when it started
+		self.limits: list = []  # what it is counted under
+		self.has_children = False
+
+	def begin(self) -> None:
+		"""It is this job's turn. Attempts count from here, so that one that kills its worker counts too."""
+		watch = clock.Stopwatch()
+		self._begin_at(watch.started, naming.next_row_name(), watch)
+		self.job.attempt += 1
+		self.be_ready()
+
+	def begin_at(self, moment: datetime) -> None:
+		"""For one that another process has begun, of which the database knows nothing yet."""
+		self._begin_at(moment, naming.next_row_name())
+		self.job.attempt += 1
+		self.be_ready()
+
+	def begin_again(self, run) -> None:
+		"""For one that was started by another process: as its run says."""
+		self._begin_at(run.started_at, run.name)
+		self.is_started = True
+		self.be_ready()
+
+	def _begin_at(self, started: datetime, run_name: str, watch: clock.Stopwatch | None = None) -> None:
+		self.started, self.run_name = started, run_name
+		self.watch = watch  # none when another process ends it
+
+	def be_ready(self) -> None:
+		"""For its handler: what it gets, and what to go back to if an end cannot be written."""
+		self.job_at_start, self.was_started = dict(self.job), self.is_started
+		moves = self.job.moves if self.is_started else self.job.moves + 1
+		self.context = JobContext(self.job, self.lease_token, self.watchdog, self.now, moves)
+
+	def start(self, guard: dict | None = None, **columns) -> None:
+		"""Makes the job Running, in the caller's transaction."""
+		columns |= {**order.OUT_OF_LINE, **self.columns_while_running()}
+		told = {"now": self.started, "by": self.job.owner_user, "or_raise": self.lease_lost()}
+		transitions.apply(self.job, states.RUNNING, guard=guard, **told, **columns)
+		runs.begin(self.job, self.run_name, self.started, self.worker)
+		self.is_started = True
+
+	def be_started(self) -> None:
+		"""In the transaction that ends it: by now its job is Running, whoever has seen to that."""
+		if self.is_started:
+			return
+		row = self.was_shown and claim.read_held(self.job.name, self.lease_token)
+		if row and row.status == states.RUNNING:
+			self.job.update(status=row.status, moves=row.moves)
+			self.run_name = runs.running_of(self.job.name).name
+			self.is_started = True
+		else:
+			self.start({"lease_token": self.lease_token})
+
+	def columns_while_running(self) -> dict:
+		return {
+			"attempt": self.job.attempt,
+			"progress": 0,
+			"progress_message": None,
+			"next_retry_at": None,
+			"claim_alone": 0,
+		}
+
+	def as_it_began(self) -> None:
+		"""Whatever an end that could not be written has made of it."""
+		self.job, self.is_started = frappe._dict(self.job_at_start), self.was_started
 
 	def move(
 		self,
@@ -74,6 +124,7 @@ class Attempt:
 		**columns,
 	) -> None:
 		"""Moves the job if this attempt still holds it; otherwise nothing that it did may be kept."""
+		self.be_started()
 		transitions.apply(
 			self.job,
 			to_status,
@@ -81,7 +132,7 @@ class Attempt:
 			message=message,
 			by=self.job.owner_user,
 			guard={"lease_token": self.lease_token},
-			or_raise=LeaseLost(f"{self.job.name} is no longer ours"),
+			or_raise=self.lease_lost(),
 			told={
 				"error_class": runs.class_of(error) if error else None,
 				"duration_seconds": self.seconds(now),
@@ -89,6 +140,45 @@ class Attempt:
 			},
 			**columns,
 		)
+
+	def path_to(self, status: str, now: datetime) -> tuple[tuple[str, ...], tuple[datetime, ...]]:
+		"""The statuses that its job comes to by its end, and when it comes to each."""
+		if self.is_started:
+			return (status,), (now,)
+		return (states.RUNNING, status), (self.started, now)
+
+	def events_of(self, path: tuple[str, ...], moments: tuple[datetime, ...], columns: dict) -> list[dict]:
+		"""The rows that the log gets for moves along a path."""
+		before, events = self.job.status, []
+		for number, (status, now) in enumerate(zip(path, moments, strict=True), self.job.moves + 1):
+			is_last = number == columns["moves"]
+			changes = {**(columns if is_last else {}), "moves": number}
+			seconds = self.seconds(now) if is_last else None
+			event = states.transition(before, status).event
+			told = {"now": now, "by": self.job.owner_user, "changes": changes, "duration_seconds": seconds}
+			events.append(log.row(self.job, event, before, status, **told))
+			before = status
+		return events
+
+	def run_row(self, now: datetime, came_out: dict) -> dict:
+		"""The row of its run, which has ended well; of one that was started, what changes."""
+		columns = {**runs.ended(runs.COMPLETED, self.seconds(now), now), **came_out}
+		columns["cost_cents"] = int(self.context.cost_cents)
+		if self.is_started:
+			return {"name": self.run_name, **columns}
+		return {**runs.row(self.job, self.run_name, runs.COMPLETED, self.started, self.worker), **columns}
+
+	def lease_lost(self) -> LeaseLost:
+		return LeaseLost(f"{self.job.name} is no longer ours")
+
+	def may_wait(self) -> bool:
+		"""Whether its completion may be recorded a little later: it has left nothing in the database.
+
+		Without a watchdog nobody would record it if the next handler took long.
+		"""
+		if not self.watchdog or self.was_shown or self.is_poisoned:
+			return False
+		return not (self.surroundings.was_used or self.watchdog.has_sent_statements())
 
 	def now(self) -> datetime:
 		return self.watch.now() if self.watch else clock.now()
@@ -120,56 +210,56 @@ class Attempt:
 		return dict(self.context.last_report)
 
 
-def start(job, lease_seconds: float, facts: Facts, watchdog=None) -> Attempt:
-	"""Starts a job that is locked. Attempts count from here, so that one that kills its worker counts too."""
-	watch = clock.Stopwatch()
-	now = watch.started
-	held = lease.new_lease(job.claimed_at, lease_seconds)
-	columns = {**order.OUT_OF_LINE, "attempt": job.attempt + 1, "progress": 0, "progress_message": None}
-	columns |= {"next_retry_at": None, **held}
-	locked = LeaseLost(f"{job.name} was locked, and is no longer {job.status}")
-	transitions.apply(job, states.RUNNING, now=now, by=job.owner_user, or_raise=locked, **columns)
-	worker = worker_name()
-	run_name = runs.begin(job, now, worker)
-	token = held["lease_token"]
-	attempt = Attempt(job, facts.type_of(job), token, run_name, now, worker, watchdog, watch)
+def claimed(job, facts: Facts, token: str, watchdog=None) -> Attempt:
+	"""An attempt at a job that is held by a lease, and has not begun."""
+	attempt = Attempt(job, facts.type_of(job), token, worker_name(), watchdog)
 	attempt.refusal = facts.refusal(job)
 	return attempt
 
 
-def run(attempt: Attempt, then: Then) -> Attempt | None:
-	"""Runs an attempt that was started; returns the next one, which was started when this one ended."""
-	if attempt.watchdog:
-		attempt.watchdog.watch(attempt.job, attempt.lease_token)
+def start(job, lease_seconds: float, facts: Facts, watchdog=None) -> Attempt:
+	"""Starts a job that is locked, in the caller's transaction."""
+	held = lease.new_lease(job.claimed_at, lease_seconds)
+	attempt = claimed(job, facts, held["lease_token"], watchdog)
+	attempt.begin()
+	attempt.start(**held)
+	attempt.be_ready()
+	return attempt
+
+
+def run(attempt: Attempt, record_others: Callable[[], object] = lambda: None) -> Completion | None:
+	"""Runs an attempt that has begun. Returns its completion, if that is still to be recorded.
+
+	`record_others` is called before anything is recorded on a new connection.
+	"""
 	fresh.become(attempt.job.owner_user)
-	following = perform(attempt, lambda: None if attempt.is_poisoned else then())
+	completion = perform(attempt, record_others)
 	if attempt.is_poisoned:
 		database.reconnect()  # the drain has something to do before it leaves
-	return following
+	return completion
 
 
-def perform(attempt: Attempt, then: Then) -> Attempt | None:
+def perform(attempt: Attempt, record_others: Callable[[], object] = lambda: None) -> Completion | None:
 	"""Calls the handler and records its outcome. Its writes and its completion commit together."""
 	if attempt.refusal:
-		return record(attempt, then, outcomes.skipped, attempt.refusal)
+		return record(attempt, outcomes.skipped, attempt.refusal)
 	try:
 		with commit_guard.guarding(attempt.context.hold):
 			result = call_watched(attempt)
-		return keep_result(attempt, then, result)
+		return keep_result(attempt, result)
 	except JobCanceled as canceled:
-		return record(attempt, then, outcomes.canceled, canceled.requested_by)
+		return record(attempt, outcomes.canceled, canceled.requested_by)
 	except WorkerStopping as error:
-		return record(attempt, then, outcomes.handed_back, runs.message_of(error))
+		return record(attempt, outcomes.handed_back, runs.message_of(error))
 	except LeaseLost:
-		database.rollback()
-		return start_apart(then)
+		return database.rollback()
 	except JobTimeout as error:
-		return record_torn(attempt, outcomes.timed_out, error)
+		return record_torn(attempt, record_others, outcomes.timed_out, error)
 	except Exception as error:
-		return record(attempt, then, outcomes.failed, error, frappe.get_traceback())
+		return record(attempt, outcomes.failed, error, frappe.get_traceback())
 	except BaseException as error:
 		# SystemExit, KeyboardInterrupt or asyncio.CancelledError: of the handler, and not of the drain
-		return record_torn(attempt, outcomes.failed, error)
+		return record_torn(attempt, record_others, outcomes.failed, error)
 
 
 def call_watched(attempt: Attempt):
@@ -181,6 +271,7 @@ def call_watched(attempt: Attempt):
 		return call_handler(attempt)
 	finally:
 		attempt.watchdog.take_back()
+		attempt.was_shown = attempt.watchdog.finish(attempt.number)
 
 
 def call_handler(attempt: Attempt):
@@ -219,24 +310,24 @@ def call_with_hooks(attempt: Attempt, handler: Callable):
 	return result
 
 
-def keep_result(attempt: Attempt, then: Then, result) -> Attempt | None:
+def keep_result(attempt: Attempt, result) -> Completion | None:
 	if isinstance(result, Snooze):
-		return keep(attempt, then, outcomes.snoozed, result.seconds)
-	return keep(attempt, then, outcomes.completed, result)
+		return keep(attempt, outcomes.snoozed, result.seconds)
+	if attempt.may_wait():
+		return outcomes.completion(attempt, result, attempt.now())
+	return keep(attempt, outcomes.completed, result)
 
 
-def keep(attempt: Attempt, then: Then, outcome, *details) -> Attempt | None:
+def keep(attempt: Attempt, outcome, *details) -> None:
 	"""Records an outcome together with what the handler wrote, or neither."""
-	with _in_our_words(), statements.in_one_go():
+	with in_our_words():
 		outcome(attempt, *details, attempt.now())
-		following = then()
-		_announce(attempt, following)
+		_expect_what_comes_later(attempt)
 		_commit(attempt)
-	return following
 
 
 @contextlib.contextmanager
-def _in_our_words() -> Iterator[None]:
+def in_our_words() -> Iterator[None]:
 	"""What the database refuses to store now, it will refuse after every attempt."""
 	try:
 		yield
@@ -248,7 +339,7 @@ def _in_our_words() -> Iterator[None]:
 
 
 def _commit(attempt: Attempt) -> None:
-	"""The handler's work, its completion and the next start are one."""
+	"""The handler's work and its completion are one."""
 	try:
 		statements.commit()
 	except LeaseLost:
@@ -261,65 +352,43 @@ def _commit(attempt: Attempt) -> None:
 	database.do_what_waits(f"{attempt.job.name}: after its commit")
 
 
-def record(attempt: Attempt, then: Then, outcome, *details) -> Attempt | None:
+def record(attempt: Attempt, outcome, *details) -> None:
 	"""Throws away what the handler wrote, then records what happened, if the job is still ours."""
 	database.rollback()
 	if attempt.is_poisoned:
 		database.reconnect()  # what was changed may well keep the end from being recorded
 	frappe.set_user("Administrator")
 	try:
-		return _end_if_ours(attempt, then, outcome, details)
-	except Exception as error:  # perhaps of the next job: the end of this one does not depend on its start
-		reports.to_log(f"{attempt.job.name}: its end, or the start of the next job", error)
-	try:
-		return _end_if_ours(attempt, _nothing, outcome, details)
+		_end_if_ours(attempt, outcome, details)
 	except Exception as error:
 		if database.is_conflict(error) or database.is_lost_connection(error):
 			raise
-		return _record_plainly(attempt, outcome, details, error)
+		_record_plainly(attempt, outcome, details, error)
 
 
-def _nothing() -> None:
-	"""No job is started behind this one."""
+def _end_if_ours(attempt: Attempt, outcome, details: tuple) -> None:
+	def end() -> None:
+		attempt.as_it_began()
+		outcome(attempt, *details, attempt.now())
+		_expect_what_comes_later(attempt)
 
-
-def start_apart(then: Then) -> Attempt | None:
-	"""Starts the next job in a transaction of its own."""
-	return database.own_transaction(then, _is_started)()
-
-
-def _is_started(attempt: Attempt | None) -> bool:
-	return attempt is not None and lease.is_held(attempt.job.name, attempt.lease_token)
-
-
-def _end_if_ours(attempt: Attempt, then: Then, outcome, details: tuple) -> Attempt | None:
-	def end_and_go_on() -> Attempt | None:
-		attempt.job = frappe._dict(attempt.job_at_start)  # whatever another end has tried to make of it
-		with statements.in_one_go():
-			outcome(attempt, *details, attempt.now())
-			following = then()
-			_announce(attempt, following)
-		return following
-
-	def has_ended(_following) -> bool:
+	def has_ended(_nothing) -> bool:
 		return not lease.is_held(attempt.job.name, attempt.lease_token)
 
-	try:
-		return database.own_transaction(end_and_go_on, has_ended)()
-	except LeaseLost:
-		return start_apart(then)
+	with contextlib.suppress(LeaseLost):
+		database.own_transaction(end, has_ended)()
 
 
 def _record_plainly(attempt: Attempt, outcome, details: tuple, error: Exception) -> None:
 	"""The end could not be written as it was: an end of the same class is, with what can be said."""
 	attempt.context.drop_reports()
 	plain = tuple(outcomes.plainly(detail) for detail in details)
-	_end_if_ours(attempt, _nothing, outcome, plain)
+	_end_if_ours(attempt, outcome, plain)
 	reports.to_error_log(f"{attempt.job.name}: its end could not be stored", error)
 	frappe.db.commit()  # nosemgrep: the error's record
 
 
-def record_torn(attempt: Attempt, outcome, error: BaseException) -> None:
+def record_torn(attempt: Attempt, record_others: Callable, outcome, error: BaseException) -> None:
 	"""What is no Exception may have torn a query in two, as the alarm of a deadline does.
 
 	This connection and this process can no longer be trusted.
@@ -327,19 +396,21 @@ def record_torn(attempt: Attempt, outcome, error: BaseException) -> None:
 	traceback = frappe.get_traceback()
 	attempt.is_poisoned = True
 	database.reconnect()
-	return record(attempt, _nothing, outcome, error, traceback)
+	record_others()
+	record(attempt, outcome, error, traceback)
 
 
-def _announce(ended: Attempt, following: Attempt | None) -> None:
-	"""Before the commit: should this process be killed right after it, the watchdog knows what it started."""
-	if ended.surroundings:
-		ended.surroundings.expect_what_comes_later()
-	if following and following.watchdog:
-		following.watchdog.announce(following.job.name, following.lease_token)
+def _expect_what_comes_later(attempt: Attempt) -> None:
+	if attempt.surroundings:
+		attempt.surroundings.expect_what_comes_later()
 
 
 def worker_name() -> str:
-	return f"{_host()}:{os.getpid()}"
+	return name_of_worker(os.getpid())
+
+
+def name_of_worker(pid: int) -> str:
+	return f"{_host()}:{pid}"
 
 
 @lru_cache

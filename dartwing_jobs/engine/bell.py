@@ -17,6 +17,7 @@ import redis
 from frappe.utils.background_jobs import create_job_id, get_queue, get_queue_list
 from rq import Queue
 from rq.job import Job
+from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 
 from dartwing_jobs import clock
 from dartwing_jobs.engine import database, wire
@@ -236,6 +237,13 @@ def served_by(worker: str | None, rq_queue: str) -> list[str]:
 		if worker and (names := client().hget(worker, "queues")):
 			return names.decode().split(",")
 	return [rq_name(rq_queue)]
+
+
+def workers_of(rq_queue: str) -> int:
+	"""How many workers take messages from an RQ queue; at least one."""
+	with _forgiving():
+		return max(1, client().scard(WORKERS_BY_QUEUE_KEY % rq_name(rq_queue)))
+	return 1
 
 
 def rq_name(rq_queue: str) -> str:

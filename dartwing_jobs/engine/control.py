@@ -13,6 +13,7 @@ from dartwing_jobs.engine import (
 	dependents,
 	log,
 	order,
+	outcomes,
 	statements,
 	states,
 	submission,
@@ -172,7 +173,7 @@ def refuse_missing(job_name: str) -> None:
 
 
 def _cancel_waiting(job, user: str, reason: str | None) -> str:
-	columns = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
+	columns = {"run_at": None, "unique_key": None, **outcomes.RELEASED, **order.OUT_OF_LINE, **order.NOT_HELD}
 	transitions.move(job, states.CANCELED, actor=user, message=reason, **columns)
 	dependents.parent_ended(job, states.CANCELED)
 	return states.CANCELED

@@ -56,16 +56,26 @@ BEHIND_MEMBER = f"""force index (idx_job_group) where job_group = %s and positio
 
 
 def parent_ended(parent, parent_status: str) -> None:
-	"""In the transaction that ends a job: its children may run, or follow their own policy.
+	"""In the transaction that ends a job: its children may run, or follow their own policy."""
+	parents_ended([parent], parent_status)
 
-	Most jobs have none, so that is asked first, by the smallest question. `parent.released` says afterwards
-	whether somebody stands in line because of it.
-	"""
-	statements.if_ever(
-		f"exists (select 1 from `tabBackground Job` where depends_on = %s and {WAITING})",
-		(parent.name,),
-		lambda: _follow_here(parent, parent_status),
+
+def parents_ended(parents: list, parent_status: str) -> None:
+	"""The same for several. Most jobs have no children, so that is asked first, by the smallest question."""
+	with_children = waited_for([parent["name"] for parent in parents])
+	for parent in parents:
+		if parent["name"] in with_children:
+			_follow_here(parent["name"], parent_status)
+
+
+def waited_for(names: list[str]) -> set[str]:
+	"""Those of these jobs that others wait for."""
+	rows = statements.fetch(
+		f"""select name from `tabBackground Job` parent where name in ({_places(names)})
+		and exists (select 1 from `tabBackground Job` where depends_on = parent.name and {WAITING})""",
+		names,
 	)
+	return {row.name for row in rows}
 
 
 def follow(parents: list[str]) -> None:
@@ -125,11 +135,10 @@ def _unfinished(parents: set[str]) -> set[str]:
 	return {row.name for row in statements.fetch(UNFINISHED.format(_places(names)), names)}
 
 
-def _follow_here(parent, parent_status: str) -> None:
+def _follow_here(parent: str, parent_status: str) -> None:
 	"""The children, and no further: whoever ends a job must not wait for the end of a long line."""
-	children = _children_of({parent.name: parent_status})
-	parents = [*_see_to(children), *([parent.name] if len(children) == BATCH else ())]
-	parent.released = any(child.status == states.QUEUED for child in children)
+	children = _children_of({parent: parent_status})
+	parents = [*_see_to(children), *([parent] if len(children) == BATCH else ())]
 	if parents:
 		afterwards.gather(follow_all, *parents)
 
@@ -294,11 +303,9 @@ def _put_in_line(child) -> bool:
 
 	False for one whose type is disabled: the promoter holds it.
 	"""
-	is_disabled = []
-	statements.value_later(job_types.IS_DISABLED, (child.job_type,), is_disabled.append)
-	place = Places(child.job_queue).next(child.organization, child.priority)
-	if is_disabled[0]:
+	if statements.value(job_types.IS_DISABLED, (child.job_type,)):
 		return False
+	place = Places(child.job_queue).next(child.organization, child.priority)
 	transitions.apply(child, states.QUEUED, run_at=None, **place)
 	bell.ring_after_commit(child.job_queue)
 	return True

@@ -1,4 +1,7 @@
-"""A worker's answer to the bell: runs the due jobs of its RQ queue one after another, and then lingers."""
+"""A worker's answer to the bell: runs the due jobs of its RQ queue one after another, and then lingers.
+
+Short jobs are claimed several at a time, and their ends are recorded together (`batch.py`).
+"""
 
 import gc
 import random
@@ -10,13 +13,26 @@ from frappe import _
 
 from dartwing_jobs import settings
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import bell, claim, database, fresh, promote, runs, sweep, troubles
+from dartwing_jobs.engine import (
+	bell,
+	claim,
+	database,
+	dependents,
+	fresh,
+	lease,
+	promote,
+	runs,
+	sweep,
+	troubles,
+)
+from dartwing_jobs.engine.batch import Batch
 from dartwing_jobs.engine.board import STOP, WANTED, YIELD
 from dartwing_jobs.engine.claim import ALL_TURNS, Turns
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.handling.surroundings import Surroundings
 from dartwing_jobs.engine.limits import brakes, holds
 from dartwing_jobs.engine.observing import reports, tracing
+from dartwing_jobs.engine.pace import Pace
 from dartwing_jobs.engine.rules import job_types, routes
 from dartwing_jobs.engine.schedules import ticks
 from dartwing_jobs.engine.watchdog import Watchdog
@@ -35,7 +51,7 @@ def answer(rq_queue: str) -> None:
 	watchdog = Watchdog(rq_queue)
 	try:
 		database.read_committed()
-		watchdog.begin(settings.lease_seconds())
+		watchdog.learn_lease(settings.lease_seconds())
 		gc.freeze()  # Frappe's modules and metas stay: looking through them again and again is wasted time
 		Drain(rq_queue, watchdog).run()
 	except BaseException:
@@ -67,10 +83,10 @@ class Drain:
 		self.started = self.looked_at = self.worked_at = time.monotonic()
 		self.slice_seconds = settings.slice_seconds()
 		self.is_used = False  # whether a job has run in this process
-		self.taken: str | None = None  # the job that was claimed last
+		self.taken: str | None = None  # the job that was looked at last
 		self.started_jobs = 0
 		self.is_over = False  # whether this process may run no more
-		self.must_count = False  # whether the next in line is limited: see `start_next`
+		self.pace = Pace()
 		# as the first job finds them; a process that is not a worker's own is not replaced
 		self.surroundings = Surroundings() if rq_queue else None
 
@@ -88,7 +104,7 @@ class Drain:
 		self.facts.forget()
 		if not settings.is_online():
 			return False
-		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []))
+		self.serve()
 		duties = troubles.Duties()
 		duties.do(sweep.reap_expired)
 		duties.do(ticks.fire_due, self.forget_what_it_read)
@@ -97,6 +113,10 @@ class Drain:
 		self.looked_at = time.monotonic()
 		return True
 
+	def serve(self) -> None:
+		workers = bell.workers_of(self.rq_queue) if self.rq_queue else 1
+		self.turns.serve(self.given or routes.by_rq_queue().get(self.rq_queue, []), workers)
+
 	def forget_what_it_read(self) -> None:
 		"""A process that lingers remembers the rights of people, who may have lost them since."""
 		if self.rq_queue:
@@ -104,22 +124,57 @@ class Drain:
 
 	def run_due(self) -> bool:
 		"""Runs jobs until none is due, or it is time to look or to leave; whether there was any."""
-		attempt = self.start_alone()
-		if attempt is None:
+		batch = self.take_apart()
+		if batch is None:
 			return False
 		if self.rq_queue:
 			self.call_the_next()
-		while attempt:
-			following = attempts.run(attempt, self.start_next)
-			self.is_over = self.is_over or attempt.is_poisoned
-			if not following and self.watchdog:
-				self.watchdog.rest()  # what has ended is not to be watched while the next one waits its turn
-			is_room = self.make_room(attempt) or attempt.job.released
-			attempt = following or (self.start_alone() if self.must_count or is_room else None)
+		while batch:
+			self.run_batch(batch)
+			batch = self.end_and_take(batch)
 		fresh.become("Administrator")
 		if self.watchdog:
 			self.watchdog.rest()
 		return True
+
+	def run_batch(self, batch: Batch) -> None:
+		"""One after the other, for as long as this process may go on."""
+		while attempt := batch.begin_next():
+			self.started_jobs += 1
+			batch.note_end(attempts.run(attempt, batch.record_waiting))
+			self.pace.note(attempt.job.job_type, attempt.seconds(attempt.now()))
+			self.is_over = self.is_over or attempt.is_poisoned or self.has_lost_its_session()
+			if self.must_leave() or (self.watchdog and self.must_look()):
+				break
+		batch.give_back_rest()
+
+	def end_and_take(self, ended: Batch) -> Batch | None:
+		"""Records what has ended and claims what comes next, in one commit.
+
+		What is claimed has no part in the ends of others: if it fails, they are recorded alone.
+		"""
+		if ended.limits or not ended.waiting:
+			ended.record_waiting()
+			self.make_room(ended)
+			return self.take_apart()
+
+		def end_and_take() -> Batch | None:
+			ended.write_waiting()
+			following = self.take()
+			if following and self.watchdog:
+				self.watchdog.announce(following.attempts)
+			return following
+
+		try:
+			frappe.set_user("Administrator")
+			following = database.own_transaction(end_and_take, lambda _batch: not ended.is_held())()
+		except Exception as error:
+			reports.to_log("A drain could not record the ends of jobs and claim others together", error)
+			database.rollback()
+			ended.record_waiting()
+			return self.take_apart()
+		ended.forget_waiting()
+		return following
 
 	def call_the_next(self) -> None:
 		"""More than one worker may be needed; and nobody is to believe that this one still listens."""
@@ -127,12 +182,12 @@ class Drain:
 		if claim.is_waiting(self.turns.job_queues):
 			bell.ring(self.rq_queue)
 
-	def start_alone(self) -> "attempts.Attempt | None":
-		"""Claims and starts the next job in a transaction of its own; sets aside what cannot be started."""
+	def take_apart(self) -> Batch | None:
+		"""Claims the next jobs in a transaction of its own; sets aside what cannot be started."""
 		while True:
 			self.taken = None
 			try:
-				return attempts.start_apart(lambda: self.start_next(is_alone=True))
+				return database.own_transaction(self.take, lambda batch: bool(batch and batch.is_held()))()
 			except Exception as error:
 				if self.taken is None or database.is_conflict(error) or database.is_lost_connection(error):
 					raise
@@ -145,48 +200,88 @@ class Drain:
 			job_name, until, _("The engine could not start it: {0}").format(runs.message_of(error))
 		)
 
-	def start_next(self, is_alone: bool = False) -> "attempts.Attempt | None":
-		"""Claims and starts the next job, in the caller's transaction; None when none is left for it.
-
-		Who starts a limited job makes others wait who count under the same limit. That must not be part of a
-		transaction with a handler's work in it: such jobs are started alone.
-		"""
-		self.must_count = False
-		if self.surroundings and not self.surroundings.is_connected():
-			self.is_over = True  # a new process makes a session that is known
+	def take(self) -> Batch | None:
+		"""Claims the next jobs, in the caller's transaction; None when none is left for it."""
+		self.is_over = self.is_over or self.has_lost_its_session()
 		if self.must_leave() or (self.watchdog and self.must_look()):
 			return None
-		while job := self.turns.take_next():
+		while jobs := self.turns.take(self.room()):
+			if batch := self.choose(jobs):
+				return batch
+			if self.is_over:
+				return None
+		return None
+
+	def has_lost_its_session(self) -> bool:
+		"""A new process makes a session that is known."""
+		return bool(self.surroundings) and not self.surroundings.is_connected()
+
+	def room(self) -> int:
+		"""How many jobs to claim. Without a watchdog nobody would give back what waits behind a long one."""
+		return self.pace.room if self.watchdog else 1
+
+	def choose(self, jobs: list) -> Batch | None:
+		"""Of jobs that are locked: the first ones that may be claimed together, or the first one alone."""
+		chosen, left = [], list(jobs)
+		while left and self.fits(left[0], len(chosen)):
+			job = left.pop(0)
 			self.taken = job.name
 			if holds.hold_if_paused(job, self.facts):
 				continue
 			limits = brakes.limits_on(job, self.facts)
-			self.must_count = bool(limits) and not is_alone
-			if self.must_count:
-				return None
-			if not holds.hold_if_full(job, limits):
+			if not (limits or self.goes_alone(job)):
+				chosen.append(job)
+			elif chosen:
+				left.append(job)
+				break
+			elif not holds.hold_if_full(job, limits):
+				self.turns.give_up(len(left))
 				return self.start(job, limits)
-		return None
+		self.turns.give_up(len(left))
+		if len(chosen) > 1:
+			return self.hold(chosen)
+		return self.start(chosen[0], []) if chosen else None
 
-	def start(self, job, limits: list) -> "attempts.Attempt | None":
+	def goes_alone(self, job) -> bool:
+		"""Started before it runs, and ended before another begins."""
+		job_type = self.facts.type_of(job)
+		is_alone = job_types.is_isolated(job_type) or job_types.completes_at_once(job_type, job)
+		return is_alone or bool(job.claim_alone) or self.watchdog is None
+
+	def fits(self, job, chosen: int) -> bool:
+		return chosen < max(1, self.pace.most_of(job.job_type))
+
+	def hold(self, jobs: list) -> Batch:
+		"""Jobs that were chosen together: claimed, and not started."""
+		token = lease.hold(jobs, self.lease_seconds)
+		held = [attempts.claimed(job, self.facts, token, self.watchdog) for job in jobs]
+		parents = dependents.waited_for([job.name for job in jobs])
+		for attempt in held:
+			attempt.has_children = attempt.job.name in parents
+		return self.batch_of(held)
+
+	def start(self, job, limits: list) -> Batch | None:
 		if job_types.is_isolated(self.facts.type_of(job)):
 			self.is_over = True  # alone in its process: in this one if it is new, otherwise in the next
 			if self.is_used:
 				return None
-		self.is_used = True
-		self.started_jobs += 1
 		attempt = attempts.start(job, self.lease_seconds, self.facts, self.watchdog)
-		attempt.limits, attempt.surroundings = limits, self.surroundings
-		return attempt
+		attempt.limits = limits
+		return self.batch_of([attempt])
 
-	def make_room(self, ended: "attempts.Attempt") -> bool:
-		"""What was held by the limits of a job that has ended may run now; whether some of it is for us."""
+	def batch_of(self, held: list) -> Batch:
+		self.is_used = True
+		for number, attempt in enumerate(held):
+			attempt.number, attempt.surroundings = number, self.surroundings
+		return Batch(held, self.watchdog)
+
+	def make_room(self, ended: Batch) -> None:
+		"""What was held by the limits of a job that has ended may run now."""
 		if not ended.limits:
-			return False
+			return
 		freed = database.own_transaction(holds.release)(ended.limits, self.turns.job_queues)
 		for rq_queue in {routes.rq_queue_of(queue) for queue in freed} - {self.rq_queue}:
 			bell.ring(rq_queue)
-		return not freed.isdisjoint(self.turns.job_queues)
 
 	def must_look(self) -> bool:
 		return time.monotonic() - self.looked_at > LOOK_SECONDS

@@ -59,7 +59,9 @@ class Guard:
 		self.drain, self.board = drain, board
 		# the lease that was renewed last, and when that was asked for
 		self.renewed: tuple[str, float] = ("", 0.0)
-		self.overdue: str | None = None  # the lease of a job that was killed at its deadline
+		self.overdue: tuple[str, str] | None = (
+			None  # the lease and the name of a job that was killed at its deadline
+		)
 
 	@property
 	def lease_seconds(self) -> float:
@@ -75,10 +77,10 @@ class Guard:
 
 	def renewed_at(self, work: Work) -> float:
 		token, asked_at = self.renewed
-		return max(asked_at, work.held_since) if token == work.token else work.held_since
+		return max(asked_at, work.held.since) if token == work.token else work.held.since
 
-	def has_found_overdue(self, work: Work) -> bool:
-		return self.overdue == work.token
+	def has_found_overdue(self, token: str, job_name: str) -> bool:
+		return self.overdue == (token, job_name)
 
 	def reason_to_end(self) -> str | None:
 		"""Why the drain must not go on."""
@@ -90,11 +92,15 @@ class Guard:
 		if not is_handling:
 			is_stuck = now - self.board.moved_at > STUCK_LEASES * self.lease_seconds
 			return "the engine waits in vain for an answer" if is_stuck else None
-		if work and now - work.since > work.seconds + GRACE_SECONDS:
-			self.overdue = work.token
-			return f"{work.name} did not end at its deadline"
-		if work and now - self.renewed_at(work) > SURE_SHARE * self.lease_seconds:
-			return f"the lease of {work.name} could not be renewed"
+		number = work.running() if work else None
+		if number is None:
+			return None
+		job = work.held.jobs[number]
+		if now - work.since[number] > job.seconds + GRACE_SECONDS:
+			self.overdue = work.token, job.name
+			return f"{job.name} did not end at its deadline"
+		if now - self.renewed_at(work) > SURE_SHARE * self.lease_seconds:
+			return f"the lease of {job.name} could not be renewed"
 		return None
 
 	def _watch(self) -> None:
@@ -110,7 +116,8 @@ class Guard:
 
 def _log(pid: int, reason: str, work: Work | None) -> None:
 	with contextlib.suppress(Exception):  # a full disk must not keep the guard from its work
-		about = {"name": work.name} if work else None
+		number = work.running() if work else None
+		about = {"name": work.held.jobs[number].name} if number is not None else None
 		journal.say(f"Drain {pid} is killed: {reason}", logging.ERROR, about)
 
 

@@ -9,8 +9,10 @@ from dartwing_jobs import settings
 from dartwing_jobs.engine import (
 	bell,
 	burials,
+	completions,
 	database,
 	dependents,
+	order,
 	runs,
 	sanitize,
 	statements,
@@ -18,6 +20,7 @@ from dartwing_jobs.engine import (
 	successors,
 	transitions,
 )
+from dartwing_jobs.engine.completions import Completion
 from dartwing_jobs.engine.handling import outputs
 from dartwing_jobs.engine.rules import classification, job_types, snoozes
 from dartwing_jobs.engine.rules.classification import PERMANENT, TRANSIENT, UNKNOWN
@@ -38,15 +41,37 @@ NO_ERROR = {"error_message": None, "error_type": None, "error_class": None}
 
 
 def completed(attempt, result, now: datetime) -> None:
-	context = attempt.context
+	"""At once, together with what the handler wrote."""
+	if attempt.was_shown:
+		attempt.be_started()
+	if not completions.write([completion(attempt, result, now)]):
+		raise attempt.lease_lost()
+
+
+def completion(attempt, result, now: datetime) -> Completion:
+	"""The same as data, to be recorded soon."""
+	context, job = attempt.context, attempt.job
 	# what the handler put into its context, or what it returned
 	came_out = {"output": outputs.stored(context.output or result)}
 	came_out["output_reference"] = context.output_reference
-	columns = {**NO_ERROR, **came_out}
-	columns |= {**attempt.last_report(), "progress": 100, **attempt.cost(), **ENDED}
-	attempt.move(states.COMPLETED, now, **columns)
-	attempt.end_run(runs.COMPLETED, now, **came_out)
-	dependents.parent_ended(attempt.job, states.COMPLETED)
+	path, moments = attempt.path_to(states.COMPLETED, now)
+	columns = {
+		**transitions.columns_of(path, moments, job.owner_user, job.moves),
+		**order.OUT_OF_LINE,
+		**attempt.columns_while_running(),
+		"started_at": attempt.started,
+		**NO_ERROR,
+		**came_out,
+		**attempt.last_report(),
+		"progress": 100,
+		**attempt.cost(),
+		**ENDED,
+	}
+	events = [*attempt.events_of(path, moments, columns), *context.rows_of_notes()]
+	events.append(events.pop(len(path) - 1))  # the end behind the notes
+	return Completion(
+		dict(job), attempt.lease_token, attempt.is_started, columns, attempt.run_row(now, came_out), events
+	)
 
 
 def failed(attempt, error: BaseException, traceback: str, now: datetime) -> None:

@@ -103,12 +103,12 @@ def replace(job_name: str) -> None:
 	"""Puts a waiting job where its priority and its moment, just edited, belong; the editor commits."""
 	(job,) = statements.fetch(
 		"""select status, organization, job_queue, priority, scheduled_utc, claim_key, held_by, run_at,
-		next_retry_at from `tabBackground Job` where name = %s""",
+		next_retry_at, lease_token from `tabBackground Job` where name = %s for update""",
 		(job_name,),
 	)
 	is_in_line = job.claim_key and job.status == states.QUEUED
-	if not (is_in_line or job.held_by or job.run_at):
-		return  # it waits for its parent, or does not wait
+	if job.lease_token or not (is_in_line or job.held_by or job.run_at):
+		return  # it waits for its parent, does not wait, or is about to begin
 	now = database.utc_now()
 	due = job.scheduled_utc or now
 	if due > now:

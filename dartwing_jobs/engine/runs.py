@@ -7,6 +7,7 @@ from frappe.utils import cint
 
 from dartwing_jobs.engine import rows, sanitize, statements
 
+DOCTYPE = "Job Run"
 RUNNING = "Running"
 COMPLETED = "Completed"
 FAILED = "Failed"
@@ -37,22 +38,27 @@ MESSAGE_LENGTH = 2_000
 REPEATED_LENGTH = 2_000
 
 
-def begin(job, now: datetime, worker: str) -> str:
-	row = rows.new(
+def begin(job, name: str, now: datetime, worker: str) -> None:
+	statements.insert(DOCTYPE, [row(job, name, RUNNING, now, worker)])
+
+
+def row(job, name: str, status: str, started_at: datetime, worker: str, **columns) -> dict:
+	"""The columns of a run that is written for the first time."""
+	new = rows.new(
 		job.owner_user,
-		now,
+		started_at,
 		background_job=job.name,
 		organization=job.organization,
-		status=RUNNING,
+		status=status,
 		attempt=job.attempt,
-		started_at=now,
+		started_at=started_at,
 		worker=worker,
 		job_type=job.job_type,
 		job_template=job.job_template,
 		params_snapshot=_snapshot(job),
+		**columns,
 	)
-	statements.insert("Job Run", [row])
-	return row["name"]
+	return {**new, "name": name}
 
 
 def _snapshot(job) -> str | None:
@@ -75,8 +81,22 @@ def given_to(run) -> str | None:
 
 
 def end(name: str, status: str, seconds: float, now: datetime, **columns) -> None:
-	columns |= {"status": status, "finished_at": now, "modified": now, "duration_seconds": seconds}
-	statements.update_later("Job Run", name, columns)
+	statements.update(DOCTYPE, name, {**ended(status, seconds, now), **columns})
+
+
+def ended(status: str, seconds: float, now: datetime) -> dict:
+	"""What the end of a run changes."""
+	return {"status": status, "finished_at": now, "modified": now, "duration_seconds": seconds}
+
+
+def running_of(job_name: str):
+	"""The run of a job that is Running; None when it is gone."""
+	found = statements.fetch(
+		"""select name, started_at, worker from `tabJob Run`
+		where background_job = %s and status = 'Running' order by attempt desc limit 1""",
+		(job_name,),
+	)
+	return found[0] if found else None
 
 
 def read(name: str):

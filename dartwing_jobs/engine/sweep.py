@@ -54,7 +54,7 @@ def sweep() -> None:
 def reap_expired() -> int:
 	"""Takes jobs back from workers that no longer renew their lease; returns how many."""
 	tokens = {job.name: job.lease_token for job in expired_leases()}
-	return sum(filter(None, troubles.each(REAP, tokens, lambda name: lost.record_loss(name, tokens[name]))))
+	return sum(filter(None, troubles.each(REAP, tokens, lambda name: lost.reclaim(name, tokens[name]))))
 
 
 def expired_leases() -> list:

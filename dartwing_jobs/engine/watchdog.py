@@ -1,5 +1,6 @@
 """A small process beside each drain: beats for it, reports its progress, and speaks for a drain that was
-killed, or failed. Its `guard` ends drains that must not go on.
+killed, or failed. Its `guard` ends drains that must not go on. When a handler takes longer than expected, it
+records those that have ended before, shows that one as Running, and gives back those behind.
 
 A thread would stop while C code holds the GIL, and the drain's own connection belongs to the handler. What
 runs now is told through shared memory, so that a short job costs it nothing; progress goes through a pipe.
@@ -21,8 +22,23 @@ import frappe
 import redis
 from rq import Worker, get_current_job
 
-from dartwing_jobs.engine import bell, board, database, lease, lost, statements
-from dartwing_jobs.engine.board import STOP, WANTED, YIELD, Board, Work
+from dartwing_jobs import clock
+from dartwing_jobs.engine import attempt, bell, board, completions, database, lease, lost, statements
+from dartwing_jobs.engine.board import (
+	ENDED,
+	ENDING,
+	NOT_BEGUN,
+	RUNS,
+	SHOWN,
+	STOP,
+	TAKEN_BACK,
+	WANTED,
+	YIELD,
+	Board,
+	Held,
+	Job,
+	Work,
+)
 from dartwing_jobs.engine.guard import DrainProcess, Guard
 from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.schedules.ticker import Ticker
@@ -31,6 +47,8 @@ from dartwing_jobs.errors import JobTimeout
 # progress is written at most this often, but its first and its last report at once
 REPORT_SECONDS = 0.3
 LOOK_SECONDS = 0.05
+# while several jobs are held: how often it looks, and how long it waits for a handler or for a record
+LOOK_AT_SEVERAL_SECONDS, PATIENCE_SECONDS = 0.01, 0.035
 # between tries to reach a database that does not answer
 RETRY_SECONDS = 0.5
 # how often it asks Redis whether to stop while a job runs; while the drain rests, at each look
@@ -71,7 +89,7 @@ class Watchdog:
 	"""
 
 	def __init__(self, rq_queue: str):
-		self.board, self.lifeline, self.work = Board(), Lifeline(), None
+		self.board, self.lifeline, self.statements = Board(), Lifeline(), 0
 		reading, self.pipe = os.pipe()
 		os.set_blocking(self.pipe, False)
 		drain, worker = DrainProcess(), _worker_key()
@@ -86,27 +104,48 @@ class Watchdog:
 		self.lifeline.hang_on()
 		board.take(self.board)
 
-	def begin(self, lease_seconds: float) -> None:
+	def learn_lease(self, lease_seconds: float) -> None:
 		"""The drain knows its settings, and is about to start jobs."""
 		self.board.lease_seconds = lease_seconds
 
-	def watch(self, job, lease_token: str) -> None:
-		since = time.monotonic()
-		self.work = Work(job.name, lease_token, job.timeout_seconds, since, job.held_since)
-		self.board.write(self.work)
+	def hold(self, attempts: list) -> None:
+		"""The drain is about to run these jobs, which one lease holds."""
+		self.board.hold(_held(attempts))
 
-	def announce(self, job_name: str, lease_token: str) -> None:
-		"""What is being started while the last job ends, in one commit: both are spoken for."""
-		if self.work:
-			self.board.write(self.work._replace(next=(job_name, lease_token)))
+	def announce(self, attempts: list) -> None:
+		"""What is claimed by the commit that records the end of others: both are spoken for."""
+		self.board.announce(_held(attempts))
+
+	def begin(self, number: int) -> bool:
+		"""Of those that are held, this one is next; False when the watchdog has given it back."""
+		return self.board.begin(number, clock.microseconds())
+
+	def finish(self, number: int) -> bool:
+		"""Its handler has ended; whether the watchdog has started it meanwhile."""
+		return self.board.finish(number)
+
+	def keep(self, number: int, record: bytes) -> None:
+		"""Its completion waits to be recorded."""
+		self.board.keep(number, record)
+
+	def note_recorded(self, token: str, numbers: list[int]) -> None:
+		self.board.note_recorded(token, numbers)
+
+	def take_rest(self, token: str) -> list[int]:
+		"""What is not to be begun after all; the watchdog has nothing to do with it any more."""
+		return self.board.take_back(token)
 
 	def rest(self) -> None:
-		self.work = None
-		self.board.write(None)
+		self.board.hold(None)
 
 	def hand_over(self) -> None:
 		"""A handler runs from here on: as long as its deadline and its lease allow."""
+		self.statements = self.board.statements
 		self.board.is_handling = True
+
+	def has_sent_statements(self) -> bool:
+		"""Whether the engine has asked the database anything since: for the handler, then."""
+		return self.board.statements != self.statements
 
 	def take_back(self) -> None:
 		"""The handler has ended: what follows is the engine's."""
@@ -150,13 +189,31 @@ class Watched:
 
 	work: Work
 	beat_at: float
-	has_ended: bool = False  # its end is committed; what comes after the commit is not done yet
 	reported_at: float = 0
 	pending: dict = field(default_factory=dict)
 
-	def held(self) -> tuple[str, ...]:
-		"""The name and the token of the job whose lease is to be renewed; empty when there is none."""
-		return self.work.next if self.has_ended else (self.work.name, self.work.token)
+	def running(self) -> str | None:
+		number = self.work.running()
+		return None if number is None else self.work.held.jobs[number].name
+
+	def is_several(self) -> bool:
+		return len(self.work.held.jobs) > 1
+
+	def is_visible(self) -> bool:
+		"""Whether the job that runs is Running in the database."""
+		return self.work.held.is_started or SHOWN in self.work.states
+
+	def is_late(self) -> bool:
+		"""Whether a handler takes longer than others may wait for it, or an end waits to be recorded."""
+		now = time.monotonic()
+		waiting = self.work.numbers(RUNS, ENDED)
+		return any(now - self.work.since[number] > PATIENCE_SECONDS for number in waiting)
+
+
+def _held(attempts: list) -> Held:
+	first = attempts[0]
+	jobs = tuple(Job(one.job.name, one.job.timeout_seconds) for one in attempts)
+	return Held(first.lease_token, first.job.held_since, first.is_started, jobs)
 
 
 def _live(make_process) -> None:
@@ -212,7 +269,7 @@ class _Process:
 				self._connect()
 			return duty()
 		except Exception as error:
-			about = {"name": self.watched.work.name} if self.watched else None
+			about = {"name": self.watched.running()} if self.watched else None
 			reports.to_log(f"The watchdog of drain {self.drain.pid}", error, about=about)
 			time.sleep(RETRY_SECONDS if self.is_cut_off else LOOK_SECONDS)
 			self._start_over()
@@ -248,7 +305,7 @@ class _Process:
 
 	def _listen(self) -> bool:
 		"""Reads what the drain says; False when it has gone."""
-		heard, *_others = select.select([self.pipe, self.drain.descriptor], [], [], LOOK_SECONDS)
+		heard, *_others = select.select([self.pipe, self.drain.descriptor], [], [], self._pause())
 		if self.pipe not in heard:
 			return not heard
 		data = os.read(self.pipe, 65536)
@@ -257,9 +314,12 @@ class _Process:
 			self._hear(json.loads(line))
 		return bool(data)
 
+	def _pause(self) -> float:
+		return LOOK_AT_SEVERAL_SECONDS if self.watched and self.watched.is_several() else LOOK_SECONDS
+
 	def _hear(self, report: dict) -> None:
 		self._look()
-		if self.watched and report.pop("job") == self.watched.work.name:
+		if self.watched and report.pop("job") == self.watched.running():
 			self.watched.pending |= report
 			self._report(self.watched, at_once=report.get("progress", 0) >= 100)
 
@@ -274,39 +334,76 @@ class _Process:
 			self.watched.work = work
 
 	def _attend(self, watched: Watched) -> None:
-		self._beat(watched)  # before a report, which may fail
+		self._beat(watched)  # before what else may fail
+		if watched.is_several() and watched.is_late():
+			self._relieve(watched.work)
 		if watched.pending:
 			self._report(watched)
-		self.ticker.tick_beside(watched.work.since)
+		if (number := watched.work.running()) is not None:
+			self.ticker.tick_beside(watched.work.since[number])
+
+	def _relieve(self, work: Work) -> None:
+		"""The drain is inside of a handler: its watchdog does for the others what it cannot do now."""
+		self._record_ended(work.token)
+		self._give_back(work)
+		self._show(work)
+
+	def _record_ended(self, token: str) -> None:
+		records = self.board.records_of(token)
+		if records:
+			_write_completions([completions.unpack(record) for record in records.values()])
+			self.board.note_recorded(token, list(records))
+
+	def _give_back(self, work: Work) -> None:
+		"""What was taken back, but could not be given back, is tried again."""
+		taken = {*work.numbers(TAKEN_BACK), *self.board.take_back(work.token)}
+		if taken:
+			names = [work.held.jobs[number].name for number in taken]
+			if lease.give_back(names, work.token):
+				bell.ring(self.rq_queue)
+			self.board.note_recorded(work.token, list(taken))
+
+	def _show(self, work: Work) -> None:
+		number = self.board.show(work.token)
+		if number is not None:
+			began = clock.site_time_of_microseconds(work.moments[number])
+			name = work.held.jobs[number].name
+			lost.show(name, work.token, began, attempt.name_of_worker(self.drain.pid))
 
 	def _beat(self, watched: Watched) -> None:
 		"""Raises while the database does not answer: then it was no beat, and the next turn tries again."""
 		asked_at = time.monotonic()
-		held = watched.held()
-		if not held or asked_at - watched.beat_at < self.guard.lease_seconds * BEAT_SHARE:
+		if asked_at - watched.beat_at < self.guard.lease_seconds * BEAT_SHARE:
 			return
-		if lease.renew(*held, self.guard.lease_seconds):
-			self.guard.note_renewal(held[1], asked_at)
-		elif self._handles(watched.work):
+		work = watched.work
+		names = work.names(NOT_BEGUN, RUNS, SHOWN, ENDING, ENDED)
+		held = lease.renew(names, work.token, self.guard.lease_seconds) if names else set()
+		if held:
+			self.guard.note_renewal(work.token, asked_at)
+		elif following := self.board.following():  # their end is committed; what comes after it takes long
+			lease.renew(following.names(), following.token, self.guard.lease_seconds)
+		if self._handles_what_is_lost(work, held):
 			self.drain.kill()  # it is another's now: what this handler still does must not be kept
-		elif not watched.has_ended:
-			watched.has_ended = True
-			return  # what is started with its end is next
 		watched.beat_at = asked_at
 
-	def _handles(self, work: Work) -> bool:
-		"""Whether the handler of a job runs. In this order: see `Guard.reason_to_end`."""
+	def _handles_what_is_lost(self, work: Work, held: set[str]) -> bool:
+		"""Whether the handler of a job runs that is not held. In this order: see `Guard.reason_to_end`."""
 		if not self.board.is_handling:
 			return False
 		current = self.board.read()
-		return current is not None and current.token == work.token
+		running = current.names(RUNS, SHOWN) if current and current.token == work.token else []
+		was_running = work.names(RUNS, SHOWN)
+		return any(name in was_running and name not in held for name in running)
 
 	def _report(self, watched: Watched, at_once: bool = False) -> None:
+		if not watched.is_visible():
+			return  # soon it is
 		if not at_once and time.monotonic() - watched.reported_at < REPORT_SECONDS:
 			return
 		watched.reported_at = time.monotonic()
 		report, watched.pending = watched.pending, {}  # one that cannot be written must not stop the beat
-		_write_progress(watched.work.name, watched.work.token, report)
+		if name := watched.running():
+			_write_progress(name, watched.work.token, report)
 
 	def _flags(self) -> int:
 		if not self.worker:
@@ -317,25 +414,36 @@ class _Process:
 			return 0
 
 	def _speak_for_the_dead(self) -> bool:
-		"""The drain has gone. Was it in the middle of a job, that attempt is ended for it, once; what it had
-		started, but not begun, is given back; and a worker is to come for what it was there for."""
+		"""The drain has gone. What had ended is recorded. Was it in the middle of a job, that attempt is
+		ended for it, once; what it had not begun is given back; and a worker is to come for the rest."""
 		self._look()
 		if self.watched:
-			self._end_attempt(self.watched.work)
+			work = self.watched.work
+			self._record_ended(work.token)
+			for number in work.numbers(RUNS, SHOWN, ENDING):
+				self._end_attempt(work, number)
+			self._return(work.held, work.names(NOT_BEGUN, TAKEN_BACK))
+		if following := self.board.following():
+			self._return(following, following.names())
 		if self.board.has_failed:
 			self._wait_after_failure()
 		bell.fall_asleep(self.rq_queue)  # one that only waited was waited for as well
 		bell.ring(self.rq_queue)
 		return False
 
-	def _end_attempt(self, work: Work) -> None:
-		if self.guard.has_found_overdue(work):
-			error = JobTimeout(f"The job ran longer than its {work.seconds:g} seconds and was killed")
-			lost.record_timeout(work.name, work.token, error)
+	def _end_attempt(self, work: Work, number: int) -> None:
+		job, began = work.held.jobs[number], clock.site_time_of_microseconds(work.moments[number])
+		if self.guard.has_found_overdue(work.token, job.name):
+			error = JobTimeout(f"The job ran longer than its {job.seconds:g} seconds and was killed")
+			lost.record_timeout(job.name, work.token, began, error)
 		else:
-			lost.record_loss(work.name, work.token)
-		if work.next:
-			lost.give_back(*work.next)
+			lost.record_loss(job.name, work.token, began)
+
+	def _return(self, held: Held, names: list[str]) -> None:
+		"""Jobs that were not begun, to where they came from."""
+		lease.give_back(names, held.token)
+		for name in names if held.is_started else ():
+			lost.hand_back(name, held.token)
 
 	def _wait_after_failure(self) -> None:
 		"""Who comes next may fail, too. Raises while the database does not answer, to be tried again."""
@@ -359,6 +467,11 @@ def _flags_from_redis(worker: str, rq_queue: str) -> int:
 	if foreign or any(waiting[name] for name in served if name != own):
 		return flags | WANTED
 	return flags
+
+
+@database.own_transaction
+def _write_completions(ended: list[completions.Completion]) -> None:
+	completions.write(ended)
 
 
 @database.own_transaction

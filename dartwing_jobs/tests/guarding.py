@@ -6,8 +6,9 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
-from dartwing_jobs.engine.board import MOVED_AT, SECONDS, Board, Work
+from dartwing_jobs.engine.board import ENTRIES_AT, HELD, MOVED_AT, SECONDS, Board, Held, Job
 from dartwing_jobs.engine.guard import DrainProcess, Guard
 from dartwing_jobs.tests.workers import is_alive
 
@@ -29,18 +30,25 @@ class Guarded:
 		assert is_alive(self.drain)
 
 
-def handled_for(seconds: float, timeout: float, held_for: float = 0) -> Work:
+class Handled(NamedTuple):
+	held: Held
+	since: float
+
+
+def handled_for(seconds: float, timeout: float, held_for: float = 0) -> Handled:
 	"""A job whose handler has run for so many seconds, with a lease that is so old."""
 	now = time.monotonic()
-	return Work("a job", "its token", timeout, now - seconds, now - held_for)
+	held = Held("its token", now - held_for, True, (Job("a job", timeout),))
+	return Handled(held, now - seconds)
 
 
 @contextmanager
 def guarded(
-	lease_seconds: float, work: Work | None, is_handling: bool = True, still_for: float = 0
+	lease_seconds: float, work: Handled | None, is_handling: bool = True, still_for: float = 0
 ) -> Iterator[Guarded]:
 	board = Board()
-	board.write(work)
+	if work:
+		_let_it_run(board, work)
 	board.is_handling = is_handling and work is not None
 	SECONDS.pack_into(board.memory, MOVED_AT, time.monotonic() - still_for)
 	board.lease_seconds = lease_seconds
@@ -58,6 +66,12 @@ def guarded(
 			with contextlib.suppress(ProcessLookupError):
 				os.kill(pid, signal.SIGKILL)
 		os.waitpid(worker, 0)
+
+
+def _let_it_run(board: Board, work: Handled) -> None:
+	board.hold(work.held)
+	board.begin(0, 0)
+	SECONDS.pack_into(board.memory, board._place(HELD) + ENTRIES_AT, work.since)
 
 
 def _be_drain(writing: int, board: Board) -> None:

@@ -22,7 +22,7 @@ def race(site: str, queues: list[str], barrier, won) -> None:
 		if attempt := _start_first_of(queue):
 			started.append(attempt)
 	for attempt in started:
-		attempts.run(attempt, lambda: None)
+		attempts.run(attempt)
 	won.put(len(started))
 
 

@@ -297,7 +297,7 @@ def test_what_dies_while_an_alert_runs_gets_another(organization, queue, hopeles
 	running = start_job(alerts_of(organization)[0])
 	(late,) = die(hopeless, organization, queue)
 	assert len(alerts_of(organization)) == 2
-	attempt.run(running, lambda: None)
+	attempt.run(running)
 	following = alerts_of(organization, status="Queued")
 	assert run_job(following[0]).status == "Completed"
 	assert told(late) == 1

@@ -197,7 +197,7 @@ def test_a_request_cancels_a_job_that_waits_again(world, queue):
 	job_name = submit(world, queue, "fail")
 	running = start_job(job_name)
 	with snapshot() as request:
-		attempt.perform(running, lambda: None)
+		attempt.perform(running)
 		assert stored_status(job_name) == "Queued"
 		frappe.local.db = request
 		assert api.cancel(job_name)["status"] == "Canceled"
@@ -208,7 +208,7 @@ def test_a_request_cancels_a_job_whose_successor_is_new(world, queue):
 	job_name = submit(world, queue, "fail", mode="New Job")
 	running = start_job(job_name)
 	with snapshot() as request:
-		attempt.perform(running, lambda: None)
+		attempt.perform(running)
 		frappe.local.db = request
 		assert api.cancel(job_name)["status"] == "Canceled"
 	assert stored_status(successor_of(job_name)) == "Canceled"

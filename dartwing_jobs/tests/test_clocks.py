@@ -108,7 +108,7 @@ def test_a_clock_that_is_set_while_a_job_runs_changes_neither_order_nor_duration
 	frappe.db.commit()
 	started = start_job(job)
 	set_clock(timedelta(hours=hours))
-	attempt.run(started, lambda: None)
+	attempt.run(started)
 	check(job, status="Completed")
 	assert events_of(job) == STEPS
 	(run,) = frappe.get_all("Job Run", {"background_job": job}, ["*"])

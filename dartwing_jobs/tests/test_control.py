@@ -112,7 +112,7 @@ def test_cancel_a_running_job_at_its_checkpoint(world, queue):
 	assert dartwing_jobs.cancel(job.name, "stop") == "Requested"
 	frappe.set_user("Administrator")
 	frappe.db.commit()
-	attempt.perform(running, lambda: None)
+	attempt.perform(running)
 	stored = frappe.get_doc("Background Job", job.name)
 	assert (stored.status, stored.canceled_by) == ("Canceled", world.admin_a)
 	assert [event for *_moves, event in story(job.name)][-2:] == ["job.cancel_requested", "job.canceled"]

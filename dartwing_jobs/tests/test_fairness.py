@@ -103,7 +103,8 @@ def test_workers_that_leave_after_one_job_do_not_starve_them_either():
 	line = Line()
 	line.put("a", "Low")
 	line.put("b", "Critical")
-	turns = {drain.Drain("default", None).turns.taken for _ in range(50 * claim.ALL_TURNS)}
+	drains = [drain.Drain("default", None) for _ in range(50 * claim.ALL_TURNS)]
+	turns = {one.turns.low_turns * claim.LOW_TURN + one.turns.since_low for one in drains}
 	assert turns == set(range(claim.ALL_TURNS))
 	line.workers = [claim.Turns([line.queue], max(turns))]
 	assert line.start().priority == "Low"

@@ -176,10 +176,10 @@ def test_an_attempt_whose_lease_was_given_away_changes_nothing(world, lonely_que
 	second = start_job(job_name) if meanwhile == "runs elsewhere" else None
 	if meanwhile == "has ended":
 		run_job(job_name)
-	attempts.run(late, lambda: None)
+	attempts.run(late)
 	if second:
 		assert not effects.left_by(job_name)
-		attempts.run(second, lambda: None)
+		attempts.run(second)
 	run_all_due(lonely_queue)
 	assert_done(job_name, attempts=2, runs=2)
 

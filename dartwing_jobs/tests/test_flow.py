@@ -151,7 +151,7 @@ def test_a_dead_workers_job_is_taken_back_and_the_dead_one_changes_nothing(world
 	lose_worker(job_name)
 	assert sweep.reap_expired() >= 1
 	assert (stored_status(job_name), stored(job_name).retry_count) == ("Queued", 1)
-	attempt.perform(late, lambda: None)
+	attempt.perform(late)
 	assert stored_status(job_name) == "Queued"
 	fall_due(job_name)
 	drain.drain([queue])

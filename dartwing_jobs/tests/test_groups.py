@@ -278,7 +278,7 @@ def cancel_in_mid_run(job_name: str) -> None:
 	started = start_job(job_name)
 	cancel(job_name)
 	frappe.db.commit()
-	attempt.run(started, lambda: None)
+	attempt.run(started)
 
 
 # joining
@@ -510,7 +510,7 @@ def run_each(job_names: list[str]) -> None:
 	for name in job_names:
 		started = start_job(name)
 		BARRIER.wait(10)
-		attempt.run(started, lambda: None)
+		attempt.run(started)
 
 
 @pytest.fixture
@@ -614,7 +614,7 @@ def test_a_group_is_canceled_as_one(made):
 	assert (said.message, said.actor) == ("enough", "Administrator")
 	from dartwing_jobs.engine import attempt
 
-	attempt.run(started, lambda: None)
+	attempt.run(started)
 	assert (statuses(new), column(new)) == (["Canceled"] * 3, "Canceled")
 
 

@@ -40,7 +40,8 @@ def start_alone(queue: str):
 	"""What a worker starts next in a queue; None when nothing may start."""
 	worker = drain.Drain(None, None, [queue])
 	worker.look()
-	return worker.start_alone()
+	batch = worker.take_apart()
+	return batch and batch.attempts[0]
 
 
 @pytest.mark.parametrize("what", ["type", "organization", "queue"])
@@ -58,7 +59,7 @@ def test_no_more_run_at_once_than_may(world, queue, what):
 	first, second, third = (start_alone(queue) for _ in range(3))
 	assert (first.job.name, second.job.name, third) == (names[0], names[1], None)
 	assert "run at once" in frappe.db.get_value("Background Job", names[2], "held_reason")
-	attempt.run(first, lambda: None)
+	attempt.run(first)
 	assert start_alone(queue).job.name == names[2]
 	assert start_alone(queue) is None
 
@@ -82,10 +83,10 @@ def test_held_jobs_keep_their_order(world, queue):
 	frappe.db.commit()
 	running = start_alone(queue)
 	assert (running.job.name, start_alone(queue)) == (high, None)
-	attempt.run(running, lambda: None)
+	attempt.run(running)
 	running = start_alone(queue)
 	assert running.job.name == normal
-	attempt.run(running, lambda: None)
+	attempt.run(running)
 	assert start_alone(queue).job.name == low
 
 
@@ -100,7 +101,7 @@ def test_later_ones_do_not_overtake_those_who_are_held(world, queue):
 	frappe.db.commit()
 	order = []
 	for _ in range(4):
-		attempt.run(running, lambda: None)
+		attempt.run(running)
 		running = start_alone(queue)
 		order.append(running.job.name)
 	assert [name for name in order if name != stranger] == [second, third, late]
@@ -118,10 +119,10 @@ def test_who_is_held_in_another_queue_is_released_and_rung_for(world, queue, mon
 	frappe.db.commit()
 	worker = drain.Drain(None, None, [queue])
 	worker.look()
-	running = worker.start_alone()
+	(running,) = worker.take_apart().attempts
 	assert start_alone(elsewhere) is None
 	monkeypatch.setattr(bell, "ring", rung.append)
-	attempt.run(running, lambda: None)
+	attempt.run(running)
 	assert worker.make_room(running) is False
 	assert rung == ["short"]
 	assert start_alone(elsewhere).job.name == held

@@ -80,7 +80,7 @@ def test_a_running_job_finishes(world, queue, job_type):
 	started = testing.start_job(job.name)
 	pauses.pause(pauses.JOB_TYPE, job_type)
 	frappe.db.commit()
-	attempt.run(started, lambda: None)
+	attempt.run(started)
 	assert stored_status(job.name) == "Completed"
 
 

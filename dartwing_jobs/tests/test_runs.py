@@ -71,7 +71,7 @@ def canceled(world, mode):
 	running = _start(job_name)
 	control.cancel(job_name)
 	frappe.db.commit()
-	attempts.perform(running, lambda: None)
+	attempts.perform(running)
 	return job_name
 
 
@@ -80,7 +80,7 @@ def failed_after_a_cancel(world, mode):
 	running = _start(job_name)
 	control.cancel(job_name)
 	frappe.db.commit()
-	attempts.perform(running, lambda: None)
+	attempts.perform(running)
 	return job_name
 
 

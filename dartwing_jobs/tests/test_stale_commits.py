@@ -51,7 +51,7 @@ def test_the_commit_of_a_stale_owner_keeps_nothing(world):
 		late = start_job(job)
 		lose(job)
 		assert run_job(job).status == "Completed"
-		attempts.run(late, lambda: None)
+		attempts.run(late)
 		assert (way, kept()) == (way, [True, False])
 		assert stored_status(job) == "Completed"
 
@@ -63,7 +63,7 @@ def test_a_handler_that_hides_the_error_keeps_nothing_either(world):
 		job = make_job(world, "write_and_hide_it", {"way": way})
 		late = start_job(job)
 		lose(job)
-		attempts.run(late, lambda: None)
+		attempts.run(late)
 		assert (way, kept()) == (way, [False] * 3)
 		assert [type(error) for error in committing.raised] == [LeaseLost] * 3
 
@@ -87,7 +87,7 @@ def test_who_comes_later_cannot_take_the_job_in_the_middle_of_a_commit(world):
 
 	started = start_job(job)
 	frappe.db.before_commit.add(try_to_take)
-	attempts.run(started, lambda: None)
+	attempts.run(started)
 	assert seen == [[]]
 	assert stored_status(job) == "Completed"
 
@@ -150,5 +150,5 @@ def test_a_restricted_handler_is_guarded_too(world):
 	job = make_job(world, "write_and_commit", {"way": "commit"}, **handler)
 	late = start_job(job)
 	lose(job)
-	attempts.run(late, lambda: None)
+	attempts.run(late)
 	assert kept() == [False]

@@ -7,7 +7,7 @@ from dartwing_jobs import submit
 from dartwing_jobs.api import groups as group_api
 from dartwing_jobs.api import jobs as api
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import claim, database, drain
+from dartwing_jobs.engine import database, drain
 from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests import commit_proxy
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue
@@ -115,9 +115,9 @@ def test_a_job_that_was_started_is_run(world, reaches_server):
 		worker = drain.Drain(None, None, [queue])
 		assert worker.look()
 		proxy.is_armed = True
-		started = worker.start_alone()
+		(started,) = worker.take_apart().attempts
 		assert started.job.name == job
-		attempts.run(started, lambda: None)
+		attempts.run(started)
 	frappe.db.rollback()
 	assert frappe.db.get_value("Background Job", job, ["status", "attempt"]) == ("Completed", 1)
 
@@ -132,14 +132,9 @@ def test_a_failure_is_recorded_once_and_the_next_job_is_run(world, reaches_serve
 	frappe.db.commit()
 	with commit_proxy.connected(reaches_server) as proxy:
 		started = start_job(first)
-		following = []
-
-		def then():
-			proxy.is_armed = not following
-			following.append(attempts.start(claim.take(second), 30, drain.Facts()))
-			return following[-1]
-
-		attempts.run(attempts.run(started, then), lambda: None)
+		proxy.is_armed = True
+		attempts.run(started)
+		attempts.run(start_job(second))
 	frappe.db.rollback()
 	assert frappe.db.get_value("Background Job", first, ["status", "retry_count"]) == ("Queued", 1)
 	assert frappe.db.get_value("Background Job", second, ["status", "attempt"]) == ("Completed", 1)

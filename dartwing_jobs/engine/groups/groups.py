@@ -49,7 +49,8 @@ CANCEL = "cancel group"
 CANCELING = """select name, cancel_requested_by, cancel_reason from `tabJob Group`
 	where status in ('Queued', 'Running') and cancel_requested_at is not null
 	and {not_set_aside} limit 100"""
-OUT = {"run_at": None, "unique_key": None, **order.OUT_OF_LINE, **order.NOT_HELD}
+OUT = {"run_at": None, "unique_key": None, "lease_token": None, "lease_expires_at": None}
+OUT |= {**order.OUT_OF_LINE, **order.NOT_HELD}
 
 
 def group(

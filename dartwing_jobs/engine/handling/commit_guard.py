@@ -7,7 +7,6 @@ own methods, are out of reach.
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import wraps
 
 import frappe
 
@@ -38,7 +37,6 @@ class Guard:
 		self.is_held = False
 
 	def around_commit(self, commit: Callable) -> Callable:
-		@wraps(commit)
 		def guarded(*args, **kwargs):
 			self.hold_once()
 			try:
@@ -49,7 +47,6 @@ class Guard:
 		return guarded
 
 	def around_sql(self, sql: Callable) -> Callable:
-		@wraps(sql)
 		def guarded(query, *args, **kwargs):
 			if commits(str(query)):
 				self.hold_once()

@@ -39,11 +39,19 @@ class Snooze:
 class JobContext:
 	"""One attempt at one job, seen from inside the handler."""
 
-	def __init__(self, job, lease_token: str, watchdog=None, now: Callable[[], datetime] = clock.now):
+	def __init__(
+		self,
+		job,
+		lease_token: str,
+		watchdog=None,
+		now: Callable[[], datetime] = clock.now,
+		moves: int | None = None,
+	):
 		self._lease_token = lease_token
 		self._now = now
 		self._watchdog = watchdog
 		self._job = job
+		self._moves = job.moves if moves is None else moves  # of a job that is Running
 		self._notes: deque[dict] = deque(maxlen=MOST_NOTES)
 		self._events: list[dict] = []
 		self.last_report: dict = {}
@@ -155,7 +163,10 @@ class JobContext:
 
 	def write_notes(self) -> None:
 		"""In the transaction that keeps the work so far, or that records how the attempt ended."""
-		log.insert_rows([*self._notes, *self._events])
+		log.insert_rows(self.rows_of_notes())
+
+	def rows_of_notes(self) -> list[dict]:
+		return [*self._notes, *self._events]
 
 	def drop_reports(self) -> None:
 		"""Forgets what the handler said of its work: it cannot be stored."""
@@ -185,6 +196,7 @@ class JobContext:
 
 	def _row(self, event: str, message: str | None, details: dict | None = None) -> dict:
 		told = {"now": self._now(), "actor": self.owner_user, "message": message, "details": details}
+		told["changes"] = {"moves": self._moves}
 		return log.row(self._job, event, states.RUNNING, states.RUNNING, **told)
 
 	def hold(self):

@@ -35,6 +35,7 @@ class Declaration:
 	backoff_base_seconds: int | None = None
 	backoff_cap_seconds: int | None = None
 	isolation: str | None = None
+	completion: str | None = None
 	requires_permission: str | None = None
 	deduplication_window: int | None = None
 	retention_days: int | None = None

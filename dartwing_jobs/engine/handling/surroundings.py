@@ -39,6 +39,7 @@ class Surroundings:
 		self.session = _state_of_session()
 		self.watch = session_state.Watch(frappe.local.db)
 		self.is_something_to_come = False
+		self.was_used = False  # whether the last handler had to do with the database
 
 	def is_connected(self) -> bool:
 		"""Whether this is still the connection that the first job had."""
@@ -56,6 +57,7 @@ class Surroundings:
 		"""What is not as it was. To be asked when a handler has ended, before anything else is done."""
 		self.is_something_to_come = False
 		self.expect_what_comes_later()
+		self.was_used = self.is_something_to_come or self.watch.must_ask()
 		return self._changes()
 
 	def expect_what_comes_later(self) -> None:

@@ -147,15 +147,18 @@ def tables_of(doctypes: list[str]) -> set[str]:
 	return {f"tab{name}" for name in names} | {"tabSingles" for meta in metas if meta.issingle}
 
 
-@contextmanager
-def in_place_of(owner, name: str, around: Callable[[Callable], Callable]) -> Iterator[None]:
-	"""Puts a wrapper over something that one object has, and takes it away again."""
-	own = vars(owner).get(name)  # another wrapper, such as the recorder's
-	setattr(owner, name, around(getattr(owner, name)))
-	try:
-		yield
-	finally:
-		if own is None:
-			delattr(owner, name)
+class in_place_of:
+	"""Inside, a wrapper stands over something that one object has. A class: each job enters several."""
+
+	def __init__(self, owner, name: str, around: Callable[[Callable], Callable]):
+		self.owner, self.name, self.around = owner, name, around
+
+	def __enter__(self) -> None:
+		self.own = vars(self.owner).get(self.name)  # another wrapper, such as the recorder's
+		setattr(self.owner, self.name, self.around(getattr(self.owner, self.name)))
+
+	def __exit__(self, *_error) -> None:
+		if self.own is None:
+			delattr(self.owner, self.name)
 		else:
-			setattr(owner, name, own)
+			setattr(self.owner, self.name, self.own)

@@ -146,8 +146,8 @@ def _limits_starts(job_type) -> bool:
 def _queue_limit(name: str, most: int) -> list[RunningLimit]:
 	if not most:
 		return []
-	# leases are of running jobs alone, so this reads no others
-	condition = "job_queue = %s and lease_expires_at is not null"
+	# leases are of jobs that run, or are about to: so this reads few others
+	condition = "job_queue = %s and lease_expires_at is not null and status = 'Running'"
 	return [_running("queue", f"queue {name}", {"job_queue": name}, most, condition)]
 
 

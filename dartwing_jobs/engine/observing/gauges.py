@@ -65,7 +65,7 @@ def running(organizations: list[str] | None = None) -> dict[str, int]:
 	whose, values = of_organizations(organizations)
 	found = statements.fetch(
 		f"""select job_queue, count(*) as jobs from `tabBackground Job`
-		where lease_expires_at is not null{whose} group by job_queue""",
+		where lease_expires_at is not null and status = 'Running'{whose} group by job_queue""",
 		values,
 	)
 	return {row.job_queue: row.jobs for row in found}

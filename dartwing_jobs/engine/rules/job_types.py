@@ -14,6 +14,10 @@ NEW_JOB = "New Job"
 IS_DISABLED = "exists (select 1 from `tabJob Type` where name = %s and is_enabled = 0)"
 # what becomes of errors that nothing explains
 NEVER, ONCE, AS_TRANSIENT = "Never", "Once", "As Transient"
+# when the end of a job is recorded: with others, or before another one begins
+BATCHED, AT_ONCE = "Batched", "At Once"
+# work that is seen outside: done twice, it would be noticed
+SEEN_OUTSIDE = frozenset({"Notification", "Import/Export"})
 COLUMNS = (
 	"name",
 	"handler_method",
@@ -23,6 +27,7 @@ COLUMNS = (
 	"retry_mode",
 	"retry_unknown_errors",
 	"isolation",
+	"completion",
 	"max_snoozes",
 	"backoff_base_seconds",
 	"backoff_cap_seconds",
@@ -74,6 +79,15 @@ def backoff_of(job_type) -> Backoff:
 
 def is_isolated(job_type) -> bool:
 	return bool(job_type) and job_type.isolation == IN_A_PROCESS_OF_ITS_OWN
+
+
+def completes_at_once(job_type, job) -> bool:
+	"""As the type says; otherwise by what would happen if its last moments were repeated."""
+	if not job_type:
+		return True
+	if job_type.completion:
+		return job_type.completion == AT_ONCE
+	return job.max_retries == 0 or job_type.category in SEEN_OUTSIDE
 
 
 def retries_as_new_job(job_type) -> bool:
