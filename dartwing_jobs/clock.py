@@ -50,6 +50,10 @@ class Stopwatch:
 		"""Site time."""
 		return site_time_of(self.reading.now())
 
+	def microseconds(self) -> int:
+		"""When it was made, since 1970."""
+		return self.reading.microseconds
+
 	def seconds(self) -> float:
 		return (_counted() - self.reading.counted) / SECOND_NS
 

@@ -23,7 +23,6 @@ class Batch:
 		self.attempts, self.watchdog = held, watchdog
 		self.token, self.limits = held[0].lease_token, held[0].limits
 		self.next = 0
-		self.is_held_out = False  # whether the watchdog knows of these jobs
 		self.waiting: dict[int, Completion] = {}  # by their numbers
 		self.waiting_since = 0.0
 		self.sure_at = held[0].job.held_since
@@ -35,11 +34,15 @@ class Batch:
 		self._look_again()
 		while self.next < len(self.attempts):
 			attempt, self.next = self.attempts[self.next], self.next + 1
-			if attempt and (not self.watchdog or self.watchdog.begin(attempt.number)):
-				if not attempt.is_started:
-					attempt.begin()
+			if attempt and self._begin(attempt):
 				return attempt
 		return None
+
+	def _begin(self, attempt: Attempt) -> bool:
+		"""False when the watchdog has given it back."""
+		if not attempt.is_started:
+			attempt.begin()
+		return self.watchdog is None or self.watchdog.begin(attempt.number, attempt.watch.microseconds())
 
 	def note_end(self, completion: Completion | None) -> None:
 		"""How the job that was begun last has ended, if that is still to be recorded."""

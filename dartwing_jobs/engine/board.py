@@ -140,14 +140,17 @@ class Board:
 				self._mark(place, number, TAKEN_BACK)
 		return taken
 
-	def show(self, token: str) -> int | None:
-		"""The watchdog shows people the job that runs: the drain records its end knowing that."""
+	def show(self, token: str) -> tuple[str, int] | None:
+		"""The watchdog shows people the job that runs: the drain records its end knowing that.
+
+		Returns its name, and when it was begun.
+		"""
 		with self._turn() as place:
 			work = self._work_at(place, self._held_at(place))
 			running = work.numbers(RUNS) if work and work.token == token else []
 			for number in running:
 				self._mark(place, number, SHOWN)
-		return running[0] if running else None
+		return (work.held.jobs[running[0]].name, work.moments[running[0]]) if running else None
 
 	def records_of(self, token: str) -> dict[int, bytes]:
 		"""What is to be recorded of those that have ended, by their numbers."""

@@ -70,12 +70,10 @@ def parents_ended(parents: list, parent_status: str) -> None:
 
 def waited_for(names: list[str]) -> set[str]:
 	"""Those of these jobs that others wait for."""
-	rows = statements.fetch(
-		f"""select name from `tabBackground Job` parent where name in ({_places(names)})
-		and exists (select 1 from `tabBackground Job` where depends_on = parent.name and {WAITING})""",
-		names,
-	)
-	return {row.name for row in rows}
+	is_one = f"exists (select 1 from `tabBackground Job` where depends_on = %s and {WAITING})"
+	columns = ", ".join(f"{is_one} as child{number}" for number in range(len(names)))
+	(row,) = statements.fetch(f"select {columns}", names)
+	return {name for name, is_waited_for in zip(names, row.values(), strict=True) if is_waited_for}
 
 
 def follow(parents: list[str]) -> None:

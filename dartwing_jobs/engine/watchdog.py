@@ -116,9 +116,9 @@ class Watchdog:
 		"""What is claimed by the commit that records the end of others: both are spoken for."""
 		self.board.announce(_held(attempts))
 
-	def begin(self, number: int) -> bool:
+	def begin(self, number: int, microseconds: int) -> bool:
 		"""Of those that are held, this one is next; False when the watchdog has given it back."""
-		return self.board.begin(number, clock.microseconds())
+		return self.board.begin(number, microseconds)
 
 	def finish(self, number: int) -> bool:
 		"""Its handler has ended; whether the watchdog has started it meanwhile."""
@@ -364,11 +364,10 @@ class _Process:
 			self.board.note_recorded(work.token, list(taken))
 
 	def _show(self, work: Work) -> None:
-		number = self.board.show(work.token)
-		if number is not None:
-			began = clock.site_time_of_microseconds(work.moments[number])
-			name = work.held.jobs[number].name
-			lost.show(name, work.token, began, attempt.name_of_worker(self.drain.pid))
+		if shown := self.board.show(work.token):
+			name, began = shown
+			worker = attempt.name_of_worker(self.drain.pid)
+			lost.show(name, work.token, clock.site_time_of_microseconds(began), worker)
 
 	def _beat(self, watched: Watched) -> None:
 		"""Raises while the database does not answer: then it was no beat, and the next turn tries again."""

@@ -73,7 +73,7 @@ def test_a_job_that_was_shown_is_known_to_be_so_when_it_ends():
 	board.begin(0, 1)
 	since = board.read().since[0]
 	assert board.show("another token") is None
-	assert board.show("token") == 0
+	assert board.show("token") == (held("one", 3).jobs[0].name, 1)
 	assert board.read().since[0] == since, "its deadline would move"
 	assert board.finish(0) is True
 	board.begin(1, 1)

@@ -119,11 +119,12 @@ def test_who_is_held_in_another_queue_is_released_and_rung_for(world, queue, mon
 	frappe.db.commit()
 	worker = drain.Drain(None, None, [queue])
 	worker.look()
-	(running,) = worker.take_apart().attempts
+	batch = worker.take_apart()
+	(running,) = batch.attempts
 	assert start_alone(elsewhere) is None
 	monkeypatch.setattr(bell, "ring", rung.append)
 	attempt.run(running)
-	assert worker.make_room(running) is False
+	worker.make_room(batch)
 	assert rung == ["short"]
 	assert start_alone(elsewhere).job.name == held
 
