@@ -185,6 +185,31 @@ def test_the_choices_of_a_link_draw_texts(look_as, planted):
 	assert_that_nothing_ran(seen)
 
 
+CHOICES = "() => $('.group-by-field .group-by-value').text()"
+OFFER_CHOICES = """(field) => { const choices = cur_list.list_sidebar.list_group_by;
+	choices.group_by_fields = [field]; choices.render_group_by_items();
+	choices.$wrapper.find('.group-by-field').trigger('show.bs.dropdown') }"""
+
+
+def test_the_choices_beside_a_list_draw_texts_and_filter_by_them(look_as, planted):
+	seen = look_as(ADMIN)
+	text = hostile.planted_text(frappe.get_meta("Background Job").get_field("project_id"))
+	seen.open("List", "Background Job")
+	seen.page.wait_for_function(IS_LIST, arg=["Background Job", "List"])
+	seen.page.evaluate(OFFER_CHOICES, "project_id")
+	seen.wait_for("(text) => $('.group-by-field .group-by-value').text().includes(text)", text.strip())
+	seen.settle()
+	assert text.strip() in seen.page.evaluate(CHOICES)
+	assert_that_nothing_ran(seen)
+	seen.page.evaluate("() => { $('.group-by-item:contains(onerror)').trigger('click') }")
+	seen.page.wait_for_function("() => cur_list.get_filter_value('project_id')")
+	seen.settle()
+	assert seen.page.evaluate("() => cur_list.get_filter_value('project_id')").strip() == text.strip()
+	assert_that_nothing_ran(seen)
+	seen.page.evaluate("() => cur_list.filter_area.clear()")
+	seen.settle()
+
+
 def test_what_a_dartwing_user_gave_is_drawn_as_text(world, look_as, organization):
 	"""Through the doors that people have: parameters, an error, a reason."""
 	user = make_user("desk-user", ["Dartwing User"], [organization])

@@ -3,6 +3,7 @@
 // Desk runs this each time it loads one of our DocTypes, before it draws anything of it (hook doctype_list_js).
 (() => {
 	const MODULE = "Dartwing Jobs";
+	const STAND_IN = "dartwing_jobs_text";
 	const { escape_html } = frappe.utils;
 	const FORMATTERS = { Link: as_link, "Dynamic Link": as_link, Select: as_choice, JSON: as_code, Code: as_code };
 	const TEXTS = ["Data", "Text", "Small Text", "Long Text", "Text Editor", "Markdown Editor", "HTML Editor"];
@@ -11,6 +12,7 @@
 	for (const meta of Object.values(locals.DocType)) {
 		if (meta.module === MODULE) draw_as_text(meta);
 	}
+	draw_choices_as_text(frappe.views.ListGroupBy?.prototype);
 
 	function draw_as_text(meta) {
 		// a DocType that was loaded twice has two sets of fields: forms use one, lists and reports the other
@@ -64,5 +66,23 @@
 		const pill = df.fieldtype === "Select" ? `indicator-pill ${frappe.utils.guess_colour(value)}` : "";
 		const filter = escape_html(`${df.fieldname},=,${value}`);
 		return `<a class="filterable ellipsis ${pill}" title="${title}" data-filter="${filter}">${title}</a>`;
+	}
+
+	// beside a list one can filter by what stands in a field; Desk pastes those values into the page as they are
+	function draw_choices_as_text(choices) {
+		const draw = choices?.get_dropdown_html;
+		if (!draw || draw.draws_texts) return;
+		choices.get_dropdown_html = function (choice, ...look) {
+			const is_ours = frappe.get_meta(this.doctype)?.module === MODULE;
+			if (!is_ours || !/[<>&"'`]/.test(choice.name)) return draw.call(this, choice, ...look);
+			return with_text(draw.call(this, { ...choice, name: STAND_IN }, ...look), choice.name);
+		};
+		choices.get_dropdown_html.draws_texts = true;
+	}
+
+	// what is drawn is escaped, and what a click filters by is the value itself
+	function with_text(drawn, text) {
+		const filter = `data-value="${encodeURIComponent(text)}"`;
+		return drawn.replaceAll(`data-value="${STAND_IN}"`, () => filter).replaceAll(STAND_IN, () => escape_html(text));
 	}
 })();
