@@ -143,11 +143,61 @@ def _insert_critical(world):
 	return new_job(world.a, priority="Critical").insert()
 
 
-def _schedule_critical(world):
-	template = make_template(world.a)
+def _schedule_critical(world, template=None, **options):
+	template = template or make_template(world.a)
 	fields = {"schedule_name": frappe.generate_hash(), "organization": world.a, "job_template": template.name}
-	fields |= {"cron_expression": "0 9 * * *", "priority": "Critical"}
+	fields |= {"cron_expression": "0 9 * * *", "priority": "Critical", **options}
 	return frappe.get_doc({"doctype": "Job Schedule", **fields}).insert()
+
+
+def test_a_disabled_schedule_does_not_keep_critical_until_it_is_enabled(world, settings):
+	settings(reserve_critical=1)
+	frappe.set_user(world.admin_a)
+	with pytest.raises(InvalidJobError, match="Priority Critical is not for you"):
+		_schedule_critical(world, enabled=0)
+
+
+def test_a_template_does_not_carry_critical_over_to_another_type(world, settings):
+	settings(reserve_critical=1)
+	generous, frugal = make_job_type(allow_critical=1).name, make_job_type().name
+	template = make_template(world.a, job_type=generous)
+	frappe.set_user(world.admin_a)
+	_schedule_critical(world, template)
+	template.job_type = frugal
+	with pytest.raises(InvalidJobError, match="Priority Critical is not for you"):
+		template.save()
+	frappe.set_user(world.manager)
+	template.reload()
+	template.job_type = frugal
+	template.save()
+	assert frappe.db.get_value("Job Template", template.name, "job_type") == frugal
+
+
+def methods_of_users(world, asked: dict) -> dict[str, tuple[str, dict]]:
+	"""Every method by which a user makes jobs, with what they ask for."""
+	job, group = {"job_type": REPEATABLE, **asked}, {"name": "Greedy", "organization": world.a}
+	return {
+		"submit": ("jobs.submit", job),
+		"submit_many": ("jobs.submit_many", {**job, "parameters": [{}]}),
+		"a group": ("groups.create", {**group, "jobs": [job]}),
+		"a group of many": ("groups.create", {**group, "jobs": {**job, "parameters": [{}]}}),
+		"a template": ("templates.submit", {"template": make_template(world.a).name, **asked}),
+	}
+
+
+@pytest.mark.parametrize("method", ["submit", "submit_many", "a group", "a group of many", "a template"])
+@pytest.mark.parametrize("field", TOO_MUCH)
+def test_no_method_gives_a_user_too_much(world, browsers, method, field):
+	"""Or it has no such option at all."""
+	path, given = methods_of_users(world, {field: TOO_MUCH[field]})[method]
+	frappe.db.commit()
+	before = frappe.db.count("Background Job")
+	answer = browsers["user_a"].call(f"dartwing_jobs.api.{path}", **given)
+	text = answer.get_data(as_text=True)
+	assert answer.status_code == 417, text[-500:]
+	assert REFUSALS[field][:20] in text or f"has no argument {field}" in text
+	frappe.db.rollback()
+	assert frappe.db.count("Background Job") == before
 
 
 def test_the_engine_is_not_bound(world, as_user):

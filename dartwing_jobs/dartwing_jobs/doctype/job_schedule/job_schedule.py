@@ -46,6 +46,7 @@ class JobSchedule(JobsDocument):
 		schedules.check_zone(self.time_zone)
 		self.validate_window()
 		self.validate_secrets()
+		self.validate_priority()
 		if self.enabled:
 			self.validate_template()
 		self.announce()
@@ -91,10 +92,14 @@ class JobSchedule(JobsDocument):
 		if template.status != "Active":
 			message = _("Job Template {0} is archived or gone; choose an active one.")
 			throw(message.format(self.job_template), InvalidJobError)
-		if self.differs_in(("priority", "job_template")):
-			bounds.check_critical(self.priority, submission.type_of(template))
 		if reason := grounds.why_not_scheduled(submission.type_of(template), template.job_type):
 			throw(reason, InvalidJobError)
+
+	def validate_priority(self) -> None:
+		"""Enabled or not: whoever enables or triggers it gives its jobs nothing that was not granted here."""
+		if self.differs_in(("priority", "job_template")):
+			template = frappe.get_cached_doc("Job Template", self.job_template)
+			bounds.check_critical(self.priority, submission.type_of(template))
 
 	def validate_secrets(self) -> None:
 		template = frappe.get_cached_doc("Job Template", self.job_template)

@@ -9,7 +9,7 @@ from frappe import _
 from dartwing_jobs import parameters, tenancy
 from dartwing_jobs.document import JobsDocument
 from dartwing_jobs.engine import submission
-from dartwing_jobs.engine.intake import templates
+from dartwing_jobs.engine.intake import bounds, templates
 from dartwing_jobs.engine.schedules import schedules
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.messages import tell, throw
@@ -29,12 +29,19 @@ class JobTemplate(JobsDocument):
 		if self.is_new() and self.organization:
 			tenancy.check_organization_is_active(self.organization)
 		self.validate_name_is_free()
+		if not self.is_new() and self.has_value_changed("job_type"):
+			self.validate_priorities()
 
 	def on_update(self):
 		if self.status == templates.ARCHIVED and self.has_value_changed("status"):
 			self.stop_schedules(_("archived"))
 		if self.makes_other_jobs():
 			schedules.take_over(self.name, frappe.session.user)
+
+	def validate_priorities(self) -> None:
+		"""Its schedules make jobs of another type from now on: no more urgent than is granted for that."""
+		for priority in set(frappe.get_all("Job Schedule", {"job_template": self.name}, pluck="priority")):
+			bounds.check_critical(priority, submission.type_of(self))
 
 	def on_trash(self):
 		self.stop_schedules(_("deleted"))
