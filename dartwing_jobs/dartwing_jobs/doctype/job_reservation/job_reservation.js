@@ -1,0 +1,2 @@
+// written by the engine alone: no form offers to change it
+frappe.ui.form.on("Job Reservation", { refresh: (frm) => frm.disable_form() });
