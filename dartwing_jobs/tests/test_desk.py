@@ -187,7 +187,7 @@ def test_the_choices_of_a_link_draw_texts(look_as, planted):
 
 CHOICES = "() => $('.group-by-field .group-by-value').text()"
 OFFER_CHOICES = """(field) => { const choices = cur_list.list_sidebar.list_group_by;
-	choices.group_by_fields = [field]; choices.render_group_by_items();
+	choices.group_by_fields = [field]; choices.render_group_by_items(); choices.setup_dropdown();
 	choices.$wrapper.find('.group-by-field').trigger('show.bs.dropdown') }"""
 
 
