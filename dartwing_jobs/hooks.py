@@ -103,6 +103,7 @@ override_whitelisted_methods = {
 	"frappe.desk.doctype.tag.tag.get_tagged_docs": "dartwing_jobs.overrides.get_tagged_docs",
 	"frappe.desk.form.document_follow.get_follow_users": "dartwing_jobs.overrides.get_follow_users",
 	"frappe.desk.form.utils.get_next": "dartwing_jobs.overrides.get_next",
+	"frappe.desk.listview.get_group_by_count": "dartwing_jobs.overrides.get_group_by_count",
 	"frappe.desk.search.search_link": "dartwing_jobs.overrides.search_link",
 	"frappe.desk.search.search_widget": "dartwing_jobs.overrides.search_widget",
 	"frappe.desk.treeview.get_all_nodes": "dartwing_jobs.overrides.get_all_nodes",

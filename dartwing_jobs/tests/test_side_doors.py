@@ -130,6 +130,32 @@ def test_counts_cannot_be_had_through_a_side_door(world, browsers, secret, perso
 		assert browsers[person].call(method, **arguments).status_code >= 400, door
 
 
+@pytest.fixture
+def assigned(world, secret):
+	"""A task about the job; the embedded site knows no tasks, nor who counts them."""
+	if not frappe.db.exists("DocType", "ToDo"):
+		pytest.skip("this home has no ToDo")
+	task = {"description": "x", "reference_type": "Background Job", "reference_name": secret.job}
+	made = frappe.get_doc({"doctype": "ToDo", "allocated_to": world.admin_a, **task}).insert()
+	frappe.db.set_value("User", world.admin_a, "user_type", "System User")
+	frappe.db.commit()
+	yield world.admin_a
+	frappe.db.rollback()
+	made.delete()
+	frappe.db.commit()
+
+
+def test_who_has_work_to_do_is_counted_among_the_rows_that_one_may_see(browsers, secret, assigned):
+	asked = {"doctype": "Background Job", "field": "assigned_to"}
+	asked["current_filters"] = json.dumps([["Background Job", "request_id", "=", secret.mark]])
+	told = {
+		person: assigned
+		in browser.call("frappe.desk.listview.get_group_by_count", **asked).get_data(as_text=True)
+		for person, browser in browsers.items()
+	}
+	assert told == {"manager": True, "admin_a": True, **dict.fromkeys(OUTSIDERS, False)}
+
+
 def writing(world, secret, user: str) -> dict[str, tuple[str, dict]]:
 	job, mine = "Background Job", json.dumps(as_mine(world, secret))
 	about = {"doctype": job, "name": secret.job}
