@@ -64,6 +64,19 @@ def by_a_cursor_of_another_class() -> None:
 	frappe.db._conn.cursor(cursor_factory=DictCursor).execute(_zone())
 
 
+def by_a_cursor_of_no_connection() -> None:
+	"""Made past the connection, as some programs make theirs: no watch can be on it."""
+	kind = next(kind for kind in type(frappe.db._cursor).__mro__ if kind.__name__ != "Watched")
+	kind(frappe.db._conn).execute(_zone())
+
+
+def by_the_driver() -> None:
+	if frappe.db.db_type == "mariadb":
+		frappe.db._conn.query(_zone())
+	else:
+		by_a_cursor_of_no_connection()
+
+
 def by_a_second_statement() -> None:
 	if frappe.db.db_type == "mariadb":
 		frappe.db.sql(f"begin not atomic select 1 into @{NAME}; {_zone()}; end")
@@ -105,6 +118,7 @@ LEAKS = {
 	"environment of another kind": lambda: setattr(os, "environ", dict(os.environ)),
 	"time zone of the process": change_the_zone,
 	"signal handler": lambda: signal.signal(signal.SIGUSR1, signal.SIG_IGN),
+	"handler of a rarer signal": lambda: signal.signal(signal.SIGWINCH, lambda *_: None),
 	"blocked signal": lambda: signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGALRM}),
 	"timer": lambda: signal.setitimer(signal.ITIMER_VIRTUAL, 100),
 	"umask": lambda: os.umask(0o077),
@@ -131,6 +145,8 @@ LEAKS = {
 	"named lock": of_database(f"select get_lock('{NAME}', 1)", "select pg_advisory_lock(4711)"),
 	"another cursor": by_another_cursor,
 	"a cursor of another class": by_a_cursor_of_another_class,
+	"a cursor of no connection": by_a_cursor_of_no_connection,
+	"the driver itself": by_the_driver,
 	"a second statement": by_a_second_statement,
 	"closed connection": close_the_connection,
 	"replaced connection": replace_the_connection,
@@ -179,7 +195,8 @@ def stop_the_engine(parameters: dict, context) -> None:
 
 @job_handler
 def look(parameters: dict, context) -> dict:
-	signals = [str(signal.getsignal(number)) for number in (signal.SIGUSR1, signal.SIGTERM)]
+	looked_at = (signal.SIGUSR1, signal.SIGTERM, signal.SIGWINCH)
+	signals = [str(signal.getsignal(number)) for number in looked_at]
 	umask = os.umask(0)
 	os.umask(umask)
 	return {

@@ -9,6 +9,7 @@ import pytest
 from dartwing_jobs import submit
 from dartwing_jobs.engine import database
 from dartwing_jobs.engine.drain import Drain
+from dartwing_jobs.engine.handling import surroundings
 from dartwing_jobs.engine.handling.session_state import may_last
 from dartwing_jobs.tests import leaking, workers
 from dartwing_jobs.tests.processes import in_other_processes
@@ -79,6 +80,21 @@ def test_jobs_that_use_the_database_share_a_process(world, queue, fail):
 		given = {"organization": f"{queue} {number}", "fail": fail}
 		workers.submit(world.a, queue, f"{HERE}.work", given, max_retries=0)
 	assert drain_in_a_new_process(queue) == 3
+
+
+def test_jobs_that_ask_nothing_of_the_database_cost_no_question(world, queue):
+	"""Whether the session is as before: a trip for each empty job would be more than it may cost."""
+	for _number in range(TIDY):
+		workers.submit(world.a, queue, "dartwing_jobs.samples.do_nothing")
+	(asked,) = in_other_processes(_drain_and_count_questions, (queue,))
+	assert asked <= 2  # when the drain began, and for the first job, for which its user was looked up
+
+
+def _drain_and_count_questions(queue: str) -> int:
+	asked, ask = [], surroundings._state_of_session
+	surroundings._state_of_session = lambda: asked.append(ask()) or asked[-1]
+	assert _drain(queue) == TIDY
+	return len(asked)
 
 
 def test_a_watch_takes_the_place_of_the_one_before(site):

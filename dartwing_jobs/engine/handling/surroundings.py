@@ -24,9 +24,9 @@ import frappe
 from dartwing_jobs.engine import database, statements
 from dartwing_jobs.engine.handling import session_state
 
-# those that programs handle
-SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGPIPE)
-SIGNALS += (signal.SIGALRM, signal.SIGTERM, signal.SIGCHLD)
+# those that have a meaning, as plain numbers, which C reads faster; behind them are those of real time
+REAL_TIME = 32
+SIGNALS = tuple(int(number) for number in sorted(signal.valid_signals()) if number < REAL_TIME)
 LIMITS = (resource.RLIMIT_AS, resource.RLIMIT_CPU, resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)
 TIMERS = (signal.ITIMER_VIRTUAL, signal.ITIMER_PROF)  # the third one is the deadline's
 
@@ -151,7 +151,7 @@ def _process() -> tuple:
 		# to read it variable by variable would take a hundred times as long
 		getattr(os.environ, "__dict__", os.environ),
 		(time.tzname, time.timezone, time.daylight),
-		[getsignal(number) for number in SIGNALS],
+		[*map(getsignal, SIGNALS)],
 		pthread_sigmask(signal.SIG_BLOCK, ()),
 		[signal.getitimer(timer) for timer in TIMERS],
 		_umask(),
