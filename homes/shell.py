@@ -72,6 +72,11 @@ def _command(given: list[str]) -> list[str]:
 	return [sys.executable if given[0] == "python" else given[0], *given[1:]]
 
 
+def _folder(text: str) -> Path:
+	"""As it is seen from where the user is."""
+	return Path(os.environ.get("CALLED_FROM", ""), Path(text).expanduser())
+
+
 def _parse() -> argparse.Namespace:
 	parser = argparse.ArgumentParser(
 		prog="bin/shell",
@@ -79,7 +84,7 @@ def _parse() -> argparse.Namespace:
 		epilog=EXAMPLES,
 		formatter_class=argparse.RawDescriptionHelpFormatter,
 	)
-	parser.add_argument("--home", type=Path, help="the site's home, if several are running")
+	parser.add_argument("--home", type=_folder, help="the site's home, if several are running")
 	parser.add_argument("command", nargs=argparse.REMAINDER, help="a command instead of the console")
 	arguments = parser.parse_args()
 	arguments.command = arguments.command[arguments.command[:1] == ["--"] :]

@@ -30,7 +30,7 @@ def ask(project: Path, *command: str) -> subprocess.CompletedProcess:
 	return done
 
 
-@pytest.mark.parametrize("command", ["demo", "test", "benchmark"])
+@pytest.mark.parametrize("command", ["demo", "test", "benchmark", "shell"])
 def test_help_is_there_before_the_environment(project, command):
 	done = ask(project, command, "--help")
 	assert (done.returncode, done.stderr) == (0, "")
@@ -61,6 +61,12 @@ def test_a_mistake_is_one_sentence_before_the_environment(project, command, comp
 	done = ask(project, *command)
 	assert (done.returncode, done.stdout) == (2, "")
 	assert complaint in done.stderr.splitlines()[-1]
+
+
+def test_without_an_environment_no_site_runs_that_could_be_joined(project):
+	done = ask(project, "shell")
+	assert (done.returncode, done.stdout) == (1, "")
+	assert done.stderr == "No embedded site is running. Start one in another terminal: bin/demo\n"
 
 
 def test_a_taken_port_that_was_asked_for_is_one_sentence(project):

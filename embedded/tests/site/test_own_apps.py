@@ -48,6 +48,12 @@ def test_an_app_of_ones_own_comes_beside_the_default(home):
 	assert join(home, "bench", "list-apps").stdout.split() == ["frappe", "dartwing_jobs", "my_app"]
 
 
+def test_a_home_is_named_as_it_is_seen_from_where_the_user_is(home):
+	command = [SHELL, "--home", home.folder.name, "bench", "list-apps"]
+	done = subprocess.run(command, capture_output=True, text=True, timeout=90, cwd=home.folder.parent)
+	assert "my_app" in done.stdout, done.stderr
+
+
 def test_its_jobs_are_submitted_in_one_terminal_and_run_by_a_worker_in_another(home):
 	worker = subprocess.Popen([SHELL, "--home", home.folder, "bench", "worker"], stderr=subprocess.DEVNULL)
 	try:
