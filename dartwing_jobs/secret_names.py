@@ -18,7 +18,8 @@ class Names(NamedTuple):
 
 NAMES = (
 	Names(
-		r"""p(?: a(?: ss (?: w(?: or[dt]s? | ds? ) | phrases? | ord | [_-]?codes? | (?<![a-z]pass) )
+		r"""p(?: a(?: ss (?: w(?: or[dt]s? | [öo]rter | ds? )
+				| phrases? | ord | [_-]?codes? | (?<![a-z]pass) )
 			| lavra [\s_-]? passe | sahitza | rool | rolă )
 		| w (?<![a-z]pw) d? | sw (?<![a-z]psw) | rivate [\s_-]? keys? )""",
 		("pass", "pw", "psw", "pasahitza", "parool", "parolă", "private"),

@@ -233,8 +233,11 @@ ALL_HINTS = {"kty", *(hint for one in RULES for hint in one.hints)}
 HINTS = _shortest({hint for hint in ALL_HINTS if hint.isascii()})
 HINTS_ELSEWHERE = _shortest({hint for hint in ALL_HINTS if not hint.isascii()})
 UNMARKED = tuple(one for one in RULES if not one.hints)
-# letters that have no width
-INVISIBLE = re.compile("[\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff]")
+# letters that have no width: all that Unicode lets a reader pass over
+INVISIBLE = re.compile(
+	"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+	"\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
+)
 # as JSON and Python write letters; not those that cannot be stored
 ESCAPED = re.compile(r"\\{1,8}(?:u(?!d[89a-f]|00[01])([0-9a-f]{4})|x(?![01])([0-9a-f]{2}))", re.IGNORECASE)
 
@@ -392,7 +395,8 @@ def _is_announced(before, value, is_pair: bool) -> bool:
 		return False
 	is_option = before.startswith("-") and not value.startswith("-")
 	is_name = value.isidentifier() and is_secret_name(value)
-	return (is_option or (is_pair and is_no_word(value))) and not is_name
+	is_header = is_pair and (is_no_word(value) or has_secret(f"{before}: {value}"))
+	return (is_option or is_header) and not is_name
 
 
 def _fits(path: str, pattern: str) -> bool:
