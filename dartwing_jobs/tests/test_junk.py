@@ -179,6 +179,31 @@ def test_what_means_nothing_is_refused(world, browsers, plausible, method):
 		assert len(sentence(answer.json)) < 400
 
 
+@pytest.fixture
+def without_tracebacks(site):
+	"""A site that sends none."""
+	_send_tracebacks(0)
+	yield
+	_send_tracebacks(1)
+
+
+def _send_tracebacks(sent: int) -> None:
+	frappe.db.set_single_value("System Settings", "allow_error_traceback", sent)
+	frappe.db.commit()
+	frappe.clear_document_cache("System Settings", "System Settings")
+
+
+def test_a_site_that_sends_no_tracebacks_sends_none_of_ours(world, browsers, plausible, without_tracebacks):
+	answers = [Browser.of_nobody().call("dartwing_jobs.api.jobs.status", job="x")]
+	answers.append(browsers["user_a"].call("dartwing_jobs.api.jobs.status", job="x"))
+	for method, refused in REFUSED.items():
+		path = f"dartwing_jobs.api.{method}"
+		answers += [browsers["manager"].call(path, **{**needed(path, plausible), **one}) for one in refused]
+	assert {answer.status_code for answer in answers} == {403, 404, 417}
+	told = [answer.get_data(as_text=True) for answer in answers]
+	assert not [text for text in told if "Traceback" in text or "File \\" in text]
+
+
 def documents() -> list[str]:
 	return frappe.get_all(
 		"DocType", {"module": "Dartwing Jobs", "issingle": 0}, pluck="name", order_by="name"

@@ -9,6 +9,7 @@ import pytest
 
 import dartwing_jobs
 from dartwing_jobs import hooks
+from dartwing_jobs.engine import alerts
 from dartwing_jobs.errors import InvalidJobError
 from dartwing_jobs.overrides import WORD_JOINER
 from dartwing_jobs.tests import hostile
@@ -121,6 +122,16 @@ def test_a_message_beside_an_answer_is_text(world):
 	(said,) = frappe.get_message_log()
 	assert DRAWN in said["message"]
 	assert HOSTILE not in said["message"]
+
+
+def test_what_a_notification_says_is_text(world):
+	"""Desk and mails take its subject as HTML."""
+	told = {"count": 1, "job": make_job(world.a).name, "organization": world.a}
+	people = alerts._notify({**told, "job_type": HOSTILE, "error": HOSTILE})
+	assert world.admin_a in people
+	subject = frappe.get_last_doc("Notification Log", {"for_user": world.admin_a}).subject
+	assert subject.count(DRAWN) == 2
+	assert HOSTILE not in subject
 
 
 def test_what_is_printed_is_text(world):
