@@ -152,6 +152,34 @@ def test_a_report_draws_texts(look_as, doctype):
 	assert_that_nothing_ran(seen)
 
 
+# a report that was open before has the columns of then
+ADD_COLUMNS = """() => { const there = cur_list.fields.map(([name]) => name);
+	["project_id", "progress"].filter((name) => !there.includes(name))
+		.forEach((name) => cur_list.fields.push([name, cur_list.doctype]));
+	cur_list.setup_columns(); cur_list.refresh() }"""
+DRAW_CHART = (
+	"""() => { cur_list.build_chart_args("project_id", ["progress"], "Bar"); cur_list.make_chart() }"""
+)
+CHART = ".charts-wrapper:not(.hidden) .charts-inner-wrapper"
+
+
+def test_a_chart_of_a_report_draws_texts(look_as, planted):
+	"""Its labels, and what it says of a bar below the mouse."""
+	seen = look_as("Administrator")
+	seen.open("List", "Background Job", "Report")
+	seen.page.wait_for_function(IS_LIST, arg=["Background Job", "Report"])
+	seen.page.evaluate(ADD_COLUMNS)
+	seen.settle()
+	seen.page.evaluate(DRAW_CHART)
+	seen.page.wait_for_selector(f"{CHART} svg")
+	box = seen.page.wait_for_selector(CHART).bounding_box()  # a drawing replaces the one before
+	for place in (0.3, 0.5, 0.7):
+		seen.page.mouse.move(box["x"] + place * box["width"], box["y"] + box["height"] / 2)
+		seen.settle()
+	assert "onerror=ran(" in seen.page.evaluate("() => cur_list.$charts_wrapper.text()")
+	assert_that_nothing_ran(seen)
+
+
 @pytest.mark.parametrize("doctype", DOCTYPES)
 def test_a_print_draws_texts(planted, doctype):
 	printed = Browser("Administrator").get("/printview", doctype=doctype, name=planted[doctype])

@@ -412,13 +412,26 @@ def test_what_a_chart_showed_to_one_is_not_shown_to_another(world, browsers, sec
 	assert _charted(browsers["manager"].call(method, chart_name=chart)) == total
 
 
-def _insert_chart() -> str:
+def test_the_labels_of_a_chart_are_text(world, browsers):
+	if not frappe.db.exists("DocType", "Dashboard Chart"):
+		pytest.skip("this home draws no charts")
+	hostile = f"<img src onerror=ran(1)> {frappe.generate_hash(length=6)}"
+	plant(make_job(world.a).name, project_id=hostile)
+	groups = {"group_by_type": "Count", "group_by_based_on": "project_id", "number_of_groups": 0}
+	chart = _insert_chart(chart_type="Group By", type="Bar", **groups)
+	frappe.db.commit()
+	method = "frappe.desk.doctype.dashboard_chart.dashboard_chart.get"
+	labels = browsers["admin_a"].call(method, chart_name=chart).json["message"]["labels"]
+	assert hostile.replace("<", f"<{overrides.WORD_JOINER}") in labels
+	assert hostile not in labels
+
+
+def _insert_chart(**options) -> str:
 	name = f"chart {frappe.generate_hash(length=8)}"
 	fields = {"chart_name": name, "chart_type": "Count", "document_type": "Background Job", "type": "Line"}
 	when = {"based_on": "creation", "timeseries": 1, "timespan": "Last Year", "time_interval": "Yearly"}
-	return (
-		frappe.get_doc({"doctype": "Dashboard Chart", **fields, **when, "filters_json": "[]"}).insert().name
-	)
+	whole = {"doctype": "Dashboard Chart", **fields, **when, "filters_json": "[]", **options}
+	return frappe.get_doc(whole).insert().name
 
 
 def _charted(answer) -> int:

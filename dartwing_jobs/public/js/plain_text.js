@@ -13,6 +13,7 @@
 		if (meta.module === MODULE) draw_as_text(meta);
 	}
 	draw_choices_as_text(frappe.views.ListGroupBy?.prototype);
+	draw_labels_as_text(frappe.views.ReportView?.prototype);
 
 	function draw_as_text(meta) {
 		// a DocType that was loaded twice has two sets of fields: forms use one, lists and reports the other
@@ -73,11 +74,25 @@
 		const draw = choices?.get_dropdown_html;
 		if (!draw || draw.draws_texts) return;
 		choices.get_dropdown_html = function (choice, ...look) {
-			const is_ours = frappe.get_meta(this.doctype)?.module === MODULE;
-			if (!is_ours || !/[<>&"'`]/.test(choice.name)) return draw.call(this, choice, ...look);
+			if (!is_ours(this.doctype) || !/[<>&"'`]/.test(choice.name)) return draw.call(this, choice, ...look);
 			return with_text(draw.call(this, { ...choice, name: STAND_IN }, ...look), choice.name);
 		};
 		choices.get_dropdown_html.draws_texts = true;
+	}
+
+	// so it does with the labels of a report's chart, and with what that says of the bar below the mouse
+	function draw_labels_as_text(reports) {
+		const build = reports?.build_chart_args;
+		if (!build || build.draws_texts) return;
+		reports.build_chart_args = function (...asked) {
+			build.apply(this, asked);
+			if (is_ours(this.doctype)) this.chart_args.labels = this.chart_args.labels.map(escape_html);
+		};
+		reports.build_chart_args.draws_texts = true;
+	}
+
+	function is_ours(doctype) {
+		return frappe.get_meta(doctype)?.module === MODULE;
 	}
 
 	// what is drawn is escaped, and what a click filters by is the value itself
