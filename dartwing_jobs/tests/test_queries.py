@@ -78,7 +78,7 @@ QUESTIONS = {
 	"children left behind": (dependents.left_behind, {"idx_next_retry", "PRIMARY"}),
 	"old jobs": (lambda: old_jobs("crowded"), {"idx_job_type_status"}),
 	"what holds somebody": (lambda: list(holds._keys(QUEUE)), {"idx_held"}),
-	"whom to put back": (lambda: holds._put_back(HOLDER, QUEUE, 50), {"idx_held"}),
+	"whom to put back": (lambda: holds._put_back(HOLDER, QUEUE, 50), {"idx_held", "idx_trouble"}),
 }
 # the same, where the answer is: nothing
 IN_VAIN = {
@@ -88,7 +88,7 @@ IN_VAIN = {
 		{"idx_due", "idx_trouble"},
 	),
 	"children": (lambda: dependents.parent_ended(CHILDLESS, "Completed"), {"idx_depends_on"}),
-	"whom to put back": (lambda: holds._put_back("nobody", QUEUE, 50), {"idx_held"}),
+	"whom to put back": (lambda: holds._put_back("nobody", QUEUE, 50), {"idx_held", "idx_trouble"}),
 	"old jobs": (lambda: old_jobs("held"), {"idx_job_type_status"}),
 }
 

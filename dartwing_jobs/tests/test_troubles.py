@@ -9,7 +9,9 @@ import pytest
 
 from dartwing_jobs import submit
 from dartwing_jobs.engine import database, drain, promote, statements, sweep, troubles
+from dartwing_jobs.engine.schedules import schedules
 from dartwing_jobs.testing import lose_worker, run_all_due, start_job
+from dartwing_jobs.tests.scheduling import MINUTE, NOON, fires_of, forget_all, make_schedule, tick
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue, planted, stored_status
 
 REFUSED = "this row cannot be changed"
@@ -190,6 +192,50 @@ def test_a_job_that_cannot_be_started_does_not_stop_the_others(world, queue):
 	statements.execute("update `tabBackground Job` set run_at = utc_timestamp(6) where name = %s", (stuck,))
 	frappe.db.commit()
 	assert run_all_due(queue) == 1
+	assert stored_status(stuck) == "Completed"
+
+
+def test_a_schedule_that_cannot_be_moved_on_does_not_stop_the_others(world, queue):
+	stuck, other = (make_schedule(world.a, NOON + late * MINUTE).name for late in range(2))
+	counted = _counted()
+	try:
+		with refusing_to_change(stuck, "Job Schedule"):
+			tick(NOON + 2 * MINUTE)
+			tick(NOON + 2 * MINUTE)
+			assert fires_of(other) == [(NOON + MINUTE, "Fired")]
+			assert fires_of(stuck) == []
+			assert _trouble(stuck).failures == 1, "it was tried again without a pause"
+		assert frappe.db.count("Error Log", {"method": ["like", f"%{stuck}%"]}) == 1
+		assert _counted() - counted == 1
+		_let_pause_pass(stuck)
+		tick(NOON + 2 * MINUTE)
+		assert fires_of(stuck) == [(NOON, "Fired")]
+	finally:
+		forget_all()
+
+
+def test_a_schedule_that_is_set_aside_keeps_no_worker_awake(world, queue):
+	stuck = make_schedule(world.a).name
+	try:
+		with refusing_to_change(stuck, "Job Schedule"):
+			tick(NOON + MINUTE)
+			assert schedules.next_due() is None or schedules.next_due() > NOON
+	finally:
+		forget_all()
+
+
+def test_a_held_job_that_cannot_be_put_back_does_not_stop_the_others(world, queue):
+	job_type = make_job_type(paused=1)
+	stuck, other = (submit(job_type.name, {"steps": 0}, world.a, job_queue=queue).name for _ in range(2))
+	run_all_due(queue)
+	job_type.reload().update({"paused": 0}).save()
+	with refusing_to_change(stuck):
+		run_all_due(queue)
+		assert stored_status(other) == "Completed"
+		assert stored_status(stuck) == "Queued"
+		assert _trouble(stuck).failures == 1
+	_let_pause_pass(stuck)
+	run_all_due(queue)
 	assert stored_status(stuck) == "Completed"
 
 

@@ -4,9 +4,10 @@ A held job stands beside its line, keeps its place (`held_key`) and has the reas
 back when the brake is off. One that is still Pending has no place yet: it gets one when it is put back.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TypeVar
 
-from dartwing_jobs.engine import bell, database, order, statements
+from dartwing_jobs.engine import bell, database, order, statements, troubles
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.limits import brakes, turnstiles
 from dartwing_jobs.engine.limits.brakes import Brake, RateLimit
@@ -18,6 +19,15 @@ HEAD_OF_LINE = (0, "")
 BATCH = 1000
 # what is put back at once, when nothing but a pause held it
 RELEASED_AT_ONCE = 1000
+# putting a job back into its line
+RELEASE = "release"
+HELD = f"""select name from `tabBackground Job` where job_queue = %s and held_by = %s
+	and {troubles.NOT_SET_ASIDE.format(duty=RELEASE, column="`tabBackground Job`.name")}
+	order by held_key, name limit %s for update skip locked"""
+
+# puts back at most so many that a brake (its key) holds in a queue; returns how many
+PutBack = Callable[[str, str, int], int]
+Released = TypeVar("Released")
 
 
 def hold_if_paused(job, facts: Facts) -> bool:
@@ -51,6 +61,26 @@ def hold_pending(job_name: str, brake: Brake) -> None:
 
 def release(limits: list, own_queues: list[str]) -> set[str]:
 	"""Puts back as many as may run now under these limits, of these queues first; returns whose they are."""
+	return _at_once_or_each(lambda put_back: _release(limits, own_queues, put_back))
+
+
+def release_what_may_run(job_queues: list[str], facts: Facts) -> int:
+	"""Puts back whatever is held in these queues by brakes that are off now; returns how many."""
+	return _at_once_or_each(lambda put_back: _release_what_may_run(job_queues, facts, put_back))
+
+
+def _at_once_or_each(work: Callable[[PutBack], Released]) -> Released:
+	"""If one of many cannot be put back, the others must not wait for it."""
+	try:
+		return work(_put_back)
+	except Exception as error:
+		if database.is_lost_connection(error) or database.is_conflict(error):
+			raise
+	database.rollback()
+	return work(_put_back_each)
+
+
+def _release(limits: list, own_queues: list[str], put_back: PutBack) -> set[str]:
 	others = [
 		queue for queues in routes.by_rq_queue().values() for queue in queues if queue not in own_queues
 	]
@@ -58,19 +88,16 @@ def release(limits: list, own_queues: list[str]) -> set[str]:
 	for limit in limits:
 		room = limit.free()
 		for queue in [*own_queues, *others]:
-			put_back = _put_back(limit.key, queue, room)
-			room -= put_back
-			freed |= {queue} if put_back else set()
+			count = put_back(limit.key, queue, room)
+			room -= count
+			freed |= {queue} if count else set()
 	return freed
 
 
 @database.own_transaction
-def release_what_may_run(job_queues: list[str], facts: Facts) -> int:
-	"""Puts back whatever is held in these queues by brakes that are off now; returns how many."""
+def _release_what_may_run(job_queues: list[str], facts: Facts, put_back: PutBack) -> int:
 	return sum(
-		_put_back(key, queue, _free(brakes.behind(key, facts)))
-		for queue in job_queues
-		for key in _keys(queue)
+		put_back(key, queue, _free(brakes.behind(key, facts))) for queue in job_queues for key in _keys(queue)
 	)
 
 
@@ -134,20 +161,43 @@ def _wait_for_the_window(job, limit: RateLimit) -> None:
 def _put_back(key: str, job_queue: str, most: int) -> int:
 	if most <= 0:
 		return 0
-	rows = statements.fetch(
-		"""select name from `tabBackground Job` where job_queue = %s and held_by = %s
-		order by held_key, name limit %s for update skip locked""",
-		(job_queue, key, most),
+	names = _held(key, job_queue, most)
+	if names:
+		_into_line(names)
+	return len(names)
+
+
+def _put_back_each(key: str, job_queue: str, most: int) -> int:
+	"""Each in a transaction of its own."""
+	names = _held(key, job_queue, most) if most > 0 else []
+	database.rollback()
+	return sum(filter(None, troubles.each(RELEASE, names, lambda name: _put_back_alone(key, name))))
+
+
+@database.own_transaction
+def _put_back_alone(key: str, name: str) -> int:
+	held = statements.fetch(
+		"select name from `tabBackground Job` where name = %s and held_by = %s for update skip locked",
+		(name, key),
 	)
-	if rows:
-		statements.execute(
-			f"""update `tabBackground Job` set line = case status when 'Pending' then null else job_queue end,
-			run_at = case status when 'Pending' then utc_timestamp(6) else null end,
-			held_by = null, held_reason = null, held_key = 0
-			where name in ({", ".join(["%s"] * len(rows))})""",
-			[row.name for row in rows],
-		)
-	return len(rows)
+	if held:
+		_into_line([name])
+	return len(held)
+
+
+def _held(key: str, job_queue: str, most: int) -> list[str]:
+	"""Locked."""
+	return [row.name for row in statements.fetch(HELD, (job_queue, key, most))]
+
+
+def _into_line(names: list[str]) -> None:
+	statements.execute(
+		f"""update `tabBackground Job` set line = case status when 'Pending' then null else job_queue end,
+		run_at = case status when 'Pending' then utc_timestamp(6) else null end,
+		held_by = null, held_reason = null, held_key = 0
+		where name in ({", ".join(["%s"] * len(names))})""",
+		names,
+	)
 
 
 def _free(brake: Brake | None) -> int:

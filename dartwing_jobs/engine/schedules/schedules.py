@@ -9,7 +9,7 @@ from frappe.model.document import Document
 from frappe.utils import cint
 
 from dartwing_jobs import clock, cron, parameters, tenancy
-from dartwing_jobs.engine import bell, database, statements
+from dartwing_jobs.engine import bell, database, statements, troubles
 from dartwing_jobs.engine.rules import queue_rules
 from dartwing_jobs.engine.rules.queues import MAINTENANCE_QUEUE
 from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires
@@ -21,6 +21,9 @@ from dartwing_jobs.messages import throw
 DOCTYPE = "Job Schedule"
 # how many fire times are told unless more are asked for, and how many at most
 UPCOMING, MOST_UPCOMING = 10, 100
+# firing one that is due
+FIRE = "fire"
+NOT_SET_ASIDE = troubles.NOT_SET_ASIDE.format(duty=FIRE, column=f"`tab{DOCTYPE}`.name")
 
 
 def disable_for_template(template: str, reason: str) -> list[str]:
@@ -147,15 +150,20 @@ def announce_all() -> None:
 
 def next_due() -> datetime | None:
 	"""When the next schedule of the site fires, in UTC; None when none will."""
-	return statements.fetch(f"select min(next_fire_at) as due from `tab{DOCTYPE}`")[0].due
+	rows = statements.fetch(
+		f"""select next_fire_at as due from `tab{DOCTYPE}`
+		where next_fire_at is not null and {NOT_SET_ASIDE} order by next_fire_at limit 1"""
+	)
+	return rows[0].due if rows else None
 
 
 def queue_of_next() -> str:
 	"""Where the next fire's job will wait: its worker is the one to wake for it."""
 	rows = statements.fetch(
-		f"""select template.job_type from `tab{DOCTYPE}` schedule
-		join `tabJob Template` template on template.name = schedule.job_template
-		where schedule.next_fire_at is not null order by schedule.next_fire_at, schedule.name limit 1"""
+		f"""select template.job_type from `tab{DOCTYPE}`
+		join `tabJob Template` template on template.name = `tab{DOCTYPE}`.job_template
+		where next_fire_at is not null and {NOT_SET_ASIDE}
+		order by next_fire_at, `tab{DOCTYPE}`.name limit 1"""
 	)
 	return queue_of(rows[0].job_type) if rows else MAINTENANCE_QUEUE
 

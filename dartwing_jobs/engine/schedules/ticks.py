@@ -8,11 +8,12 @@ unique index of the fires lets one of them through.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 
 import frappe
 
 from dartwing_jobs import settings
-from dartwing_jobs.engine import database, runs, statements
+from dartwing_jobs.engine import database, runs, statements, troubles
 from dartwing_jobs.engine.limits import turnstiles
 from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.schedules import fire_jobs, fire_times, fires, missed, overlaps, schedules
@@ -42,7 +43,8 @@ COLUMNS = (
 	"next_fire_at",
 )
 SELECT = f"select {', '.join(f'`{column}`' for column in COLUMNS)} from `tabJob Schedule`"
-IN_ORDER = "where next_fire_at <= %s order by next_fire_at, name limit %s"
+IN_ORDER = f"""where next_fire_at <= %s and {schedules.NOT_SET_ASIDE}
+	order by next_fire_at, name limit %s"""
 DUE = f"{SELECT} {IN_ORDER} for update skip locked"
 STILL_DUE = f"{SELECT} where name = %s and next_fire_at <= %s for update skip locked"
 
@@ -111,7 +113,10 @@ def _fire_alone(name: str, now: datetime) -> int:
 		database.rollback()
 		if is_lost:
 			raise
-		return 0 if database.is_conflict(error) else _give_up_on(name, now, error)
+		if database.is_conflict(error):
+			return 0
+		# without its row it cannot even go on at its next fire time
+		return troubles.alone(schedules.FIRE, name, partial(_give_up_on, name, now, error)) or 0
 
 
 def _fire_some(statement: str, values: tuple, now: datetime) -> tuple[int, int]:
