@@ -1,8 +1,8 @@
 """A clean Frappe for each job in a process that runs many: nothing of the one before is left."""
 
+import contextlib
 import pickle
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import frappe
 
@@ -30,21 +30,31 @@ def become(user: str) -> None:
 	frappe.set_user(user)
 
 
-@contextmanager
+@contextlib.contextmanager
 def kept() -> Iterator[None]:
-	"""Inside, a handler may end Frappe or turn to another site: the engine still has its own afterwards."""
+	"""Inside, a handler may end Frappe, turn to another site or connect anew: the engine still has its own
+	afterwards. What the handler wrote may not be on the connection that would record its end."""
 	local = frappe.local
-	site, sites_path, job = local.site, local.sites_path, getattr(local, "job", None)
+	site, sites_path, db, job = local.site, local.sites_path, local.db, getattr(local, "job", None)
 	try:
 		yield
 	finally:
-		found = getattr(local, "site", None)
-		is_ended = found != site or not getattr(local, "db", None)
-		if is_ended:
+		did = _what_was_done_to(site, db)
+		if did:
+			with contextlib.suppress(Exception):  # it may be closed already
+				db.close()
 			_begin_again(site, sites_path, job)
-	if is_ended:
-		did = f"turned to the site {found}" if found and found != site else "called frappe.destroy"
+	if did:
 		raise FrappeEnded(f"The handler has {did}: what it wrote is lost. Leave Frappe to the worker.")
+
+
+def _what_was_done_to(site: str, db) -> str | None:
+	found, connected = getattr(frappe.local, "site", None), getattr(frappe.local, "db", None)
+	if found and found != site:
+		return f"turned to the site {found}"
+	if not (found and connected):
+		return "called frappe.destroy"
+	return None if connected is db else "connected anew"
 
 
 def _begin_again(site: str, sites_path: str, job) -> None:

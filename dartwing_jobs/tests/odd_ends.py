@@ -37,6 +37,26 @@ class Prickly(PermanentError):
 	code = http_status_code = retry_after = headers = response
 
 
+class Leaving(PermanentError):
+	"""Whatever is asked of it ends the process."""
+
+	@property
+	def response(self):
+		raise SystemExit("asked too much")
+
+	code = http_status_code = retry_after = headers = response
+
+
+class NoNumber:
+	"""What stands where a number, or headers, should be."""
+
+	def __float__(self) -> float:
+		raise RuntimeError("no number")
+
+	def __bool__(self) -> bool:
+		raise RuntimeError("neither true nor false")
+
+
 class SlowDown(TransientError):
 	"""As another library's: it says how long to wait in its own way."""
 
@@ -53,6 +73,7 @@ ERRORS = {
 	"mute": Mute,
 	"mute_for_a_moment": MuteForAMoment,
 	"prickly": Prickly,
+	"leaving": lambda: Leaving("leave me alone"),
 	"named_oddly": lambda: type("Odd", (PermanentError,), {"__qualname__": HALF * 100})("odd"),
 	"exit": lambda: SystemExit(1),
 	"interrupt": KeyboardInterrupt,
@@ -68,7 +89,13 @@ WAITS = {
 	"long timedelta": {"retry_after": timedelta.max},
 	"header": {"response": SimpleNamespace(headers={"Retry-After": "1e12"}, status_code=503)},
 	"no headers": {"headers": [("Retry-After", "5")]},
+	"no number": {"retry_after": NoNumber()},
+	"a zone without end": {"headers": {"Retry-After": f"Wed, 21 Oct 2015 07:28:00 +{'9' * 20}"}},
+	"a year without end": {"headers": {"Retry-After": f"Wed, 21 Oct {'9' * 20} 07:28:00 GMT"}},
+	"headers that fail": {"response": SimpleNamespace(headers=NoNumber(), status_code=503)},
 }
+# for all others the usual wait follows
+LONG_WAITS = {"huge", "long timedelta", "header"}
 
 
 @job_handler
@@ -126,6 +153,14 @@ def end_frappe(parameters: dict, context) -> None:
 	frappe.destroy()
 	if parameters.get("fail"):
 		raise PermanentError("after the end")
+
+
+@job_handler
+def connect_anew(parameters: dict, context) -> None:
+	"""As scripts do that are to run anywhere."""
+	effects.leave(frappe.generate_hash(length=20), context.job_name)
+	frappe.init(frappe.local.site, force=True)
+	frappe.connect()
 
 
 @job_handler

@@ -70,6 +70,7 @@ def events(job_name: str) -> list[tuple]:
 		("mute", "Dead Letter", "Mute (its text cannot be read)"),
 		("mute_for_a_moment", "Queued", "MuteForAMoment (its text cannot be read)"),
 		("prickly", "Dead Letter", "Prickly"),
+		("leaving", "Dead Letter", "leave me alone"),
 		("named_oddly", "Dead Letter", "odd"),
 		("exit", "Queued", "1"),
 		("interrupt", "Queued", "KeyboardInterrupt"),
@@ -110,7 +111,7 @@ def test_no_wait_is_too_long_to_be_written(world, wait):
 	job = run(world, "ask_to_wait", {"wait": wait})
 	assert (job.status, job.error_message) == ("Queued", "slow down")
 	waits = job.run_at - database.utc_now()
-	expected = {"timedelta": 5, "inf": 5, "no headers": 5}.get(wait, 367 * 24 * 3600)
+	expected = 367 * 24 * 3600 if wait in odd_ends.LONG_WAITS else 5
 	assert timedelta() < waits <= timedelta(seconds=expected)
 
 
@@ -167,6 +168,14 @@ def test_a_handler_whose_writes_are_guarded_may_end_frappe_too(world):
 	job = run(world, "end_frappe", {"may_not_write": True}, category="Audit Enrichment")
 	assert (job.status, job.attempt) == ("Dead Letter", 1)
 	assert "frappe.destroy" in job.error_message
+
+
+def test_a_handler_that_connects_anew_has_failed_for_good(world):
+	"""What it wrote before is not part of the transaction in which its end would be recorded."""
+	job = run(world, "connect_anew")
+	assert (job.status, job.attempt) == ("Dead Letter", 1)
+	assert "connected anew" in job.error_message
+	assert effects.left_by(job.name) == []
 
 
 def test_a_handler_that_goes_to_another_site_has_failed_for_good(world):

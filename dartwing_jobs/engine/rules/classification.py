@@ -112,15 +112,15 @@ def retry_after(error: BaseException, now: datetime | None = None) -> float | No
 	own = _asked(error, "retry_after")
 	if own is not None:
 		return _seconds(own)
-	headers = _asked(_asked(error, "response"), "headers") or _asked(error, "headers")
-	return _header_seconds(_header(headers), now or datetime.now(timezone.utc))
+	answer, itself = _asked(_asked(error, "response"), "headers"), _asked(error, "headers")
+	return _header_seconds(_header(answer) or _header(itself), now or datetime.now(timezone.utc))
 
 
 def _asked(thing, name: str):
 	"""What a foreign object says of itself; None when it says nothing, or fails at it."""
 	try:
 		return getattr(thing, name, None)
-	except Exception:
+	except BaseException:  # whatever it raises, it is not the drain's
 		return None
 
 
@@ -142,7 +142,7 @@ def _header_seconds(value: str | None, now: datetime) -> float | None:
 	try:
 		moment = parsedate_to_datetime(value)
 		return _seconds((moment - now).total_seconds())
-	except (TypeError, ValueError):  # no date, or one without a zone
+	except (TypeError, ValueError, OverflowError):  # no date, one without a zone, or none that there is
 		return None
 
 
@@ -150,6 +150,6 @@ def _seconds(value) -> float | None:
 	"""A number of seconds that a job can wait; None for what is none: then the usual wait follows."""
 	try:
 		seconds = value.total_seconds() if isinstance(value, timedelta) else float(value)
-	except (TypeError, ValueError, OverflowError):
+	except Exception:  # a foreign class makes a number of itself, and may fail at it in any way
 		return None
 	return min(max(0.0, seconds), LONGEST_WAIT_SECONDS) if math.isfinite(seconds) else None
