@@ -125,7 +125,7 @@ def test_children_of_a_disabled_type_are_released_when_it_is_enabled_again(world
 	assert testing.run_all_due(queue) == 1
 	for _look in range(2):
 		sweep.sweep()
-		dependents.follow(parent)
+		dependents.follow([parent])
 		assert {seen(name) for name in names} == {("Pending", f"Job Type {job_type} is disabled")}
 	switch(job_type, 1)
 	assert testing.run_all_due(queue) == children
