@@ -82,9 +82,10 @@ def create(
 	"""
 	_check_jobs([jobs] if isinstance(jobs, dict) else jobs)
 	bounds.check_number(_count(jobs))
-	options = {"organization": organization, "mode": mode, "on_failure": on_failure}
-	make = database.own_transaction(groups.group, lambda made: bool(frappe.db.exists("Job Group", made.name)))
-	return _shown(make(name, jobs, on_completion=on_completion, **options))
+	options = {"mode": mode, "on_failure": on_failure, "on_completion": on_completion}
+	make = database.own_transaction(groups.make, lambda made: bool(frappe.db.exists("Job Group", made.name)))
+	# each try has the same id: a commit that is still under way, unseen, refuses the next try
+	return _shown(make(frappe.generate_hash(length=10), name, jobs, organization, **options))
 
 
 @endpoint("GET", "POST", "PUT", "DELETE")

@@ -148,7 +148,7 @@ def run_now(job: Name) -> dict:
 @endpoint("POST")
 def retry(job: Name, again: Yes = False) -> dict:
 	"""Submits a dead or canceled job again and answers with the new one."""
-	return shown(database.own_transaction(control.retry)(job, again))
+	return shown(database.own_transaction(control.retry, _are_stored)(job, again))
 
 
 @endpoint("GET", "POST", "PUT", "DELETE")

@@ -4,6 +4,7 @@ import itertools
 import re
 import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -14,11 +15,15 @@ COMMIT = re.compile(rb"\bcommit\b", re.IGNORECASE)
 
 
 class CommitProxy:
-	"""Passes everything on. Once it `is_armed`, its first connection is lost at the next commit."""
+	"""Passes everything on. Once it `is_armed`, its first connection is lost at the next commit.
 
-	def __init__(self, reaches_server: bool):
-		self.reaches_server = reaches_server
+	That reaches the server some seconds later, or never.
+	"""
+
+	def __init__(self, arrives_after: float | None):
+		self.arrives_after = arrives_after
 		self.is_armed = False
+		self.is_over = threading.Event()  # whether the commit has arrived, or never will
 		self.listener = socket.create_server(("127.0.0.1", 0))
 		self.port = self.listener.getsockname()[1]
 		conf = frappe.local.conf
@@ -32,21 +37,28 @@ class CommitProxy:
 			except OSError:  # closed: the test is over
 				return
 			server = socket.create_connection(self.server)
-			threading.Thread(target=self._pass_on, args=(client, server, number == 0), daemon=True).start()
-			threading.Thread(target=_copy, args=(server, client), daemon=True).start()
+			answers = threading.Thread(target=_copy, args=(server, client), daemon=True)
+			answers.start()
+			told = (client, server, answers, number == 0)
+			threading.Thread(target=self._pass_on, args=told, daemon=True).start()
 
-	def _pass_on(self, client: socket.socket, server: socket.socket, is_first: bool) -> None:
+	def _pass_on(
+		self, client: socket.socket, server: socket.socket, answers: threading.Thread, is_first: bool
+	) -> None:
 		while data := _received(client):
 			if is_first and self.is_armed and COMMIT.search(data):
 				self.is_armed = False
 				self._cut(client, server, data)
+				answers.join(10)  # until the server has gone, too
+				self.is_over.set()
 				return
 			server.sendall(data)
 		_shut(server)
 
 	def _cut(self, client: socket.socket, server: socket.socket, data: bytes) -> None:
 		_shut(client)
-		if self.reaches_server:
+		if self.arrives_after is not None:
+			time.sleep(self.arrives_after)
 			server.sendall(data)
 			server.shutdown(socket.SHUT_WR)  # it reads the commit, and then that the client is gone
 		else:
@@ -54,9 +66,9 @@ class CommitProxy:
 
 
 @contextmanager
-def connected(reaches_server: bool) -> Iterator[CommitProxy]:
+def connected(arrives_after: float | None) -> Iterator[CommitProxy]:
 	"""Inside, the connection of this process, and each that follows it, goes through a proxy."""
-	proxy, own, conf = CommitProxy(reaches_server), frappe.local.db, frappe.local.conf
+	proxy, own, conf = CommitProxy(arrives_after), frappe.local.db, frappe.local.conf
 	address = {name: conf.get(name) for name in ("db_host", "db_port")}
 	conf.update(db_host="127.0.0.1", db_port=proxy.port)
 	try:
@@ -64,6 +76,7 @@ def connected(reaches_server: bool) -> Iterator[CommitProxy]:
 		frappe.db.sql("select 1")
 		frappe.db.rollback()
 		yield proxy
+		assert proxy.is_over.wait(10)
 	finally:
 		frappe.db.close()
 		frappe.local.db = own

@@ -7,13 +7,13 @@ from dartwing_jobs import submit
 from dartwing_jobs.api import groups as group_api
 from dartwing_jobs.api import jobs as api
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import database, drain
+from dartwing_jobs.engine import control, database, drain
 from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests import commit_proxy
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue
 
-# whether the commit reaches the server before the connection is lost
-ON_THE_WAY = pytest.mark.parametrize("reaches_server", [True, False])
+# seconds until the commit reaches the server, after the connection was lost; None: never
+ON_THE_WAY = pytest.mark.parametrize("arrives_after", [0, 0.3, None])
 
 
 def jobs_of(project: str) -> list[str]:
@@ -27,9 +27,9 @@ def project() -> str:
 
 
 @ON_THE_WAY
-def test_one_request_makes_one_job(world, project, reaches_server):
+def test_one_request_makes_one_job(world, project, arrives_after):
 	frappe.set_user(world.user_a)
-	with commit_proxy.connected(reaches_server) as proxy:
+	with commit_proxy.connected(arrives_after) as proxy:
 		proxy.is_armed = True
 		answer = api.submit(REPEATABLE, {"n": 1}, world.a, project_id=project)
 	assert not proxy.is_armed
@@ -38,9 +38,9 @@ def test_one_request_makes_one_job(world, project, reaches_server):
 
 
 @ON_THE_WAY
-def test_one_request_makes_each_of_many_jobs_once(world, project, reaches_server):
+def test_one_request_makes_each_of_many_jobs_once(world, project, arrives_after):
 	frappe.set_user(world.user_a)
-	with commit_proxy.connected(reaches_server) as proxy:
+	with commit_proxy.connected(arrives_after) as proxy:
 		proxy.is_armed = True
 		answer = api.submit_many(REPEATABLE, [{"n": 1}, {"n": 2}, {"n": 3}], world.a, project_id=project)
 	frappe.set_user("Administrator")
@@ -48,9 +48,24 @@ def test_one_request_makes_each_of_many_jobs_once(world, project, reaches_server
 
 
 @ON_THE_WAY
-def test_one_request_makes_one_group(world, project, reaches_server):
+def test_one_request_retries_a_job_once(world, project, arrives_after):
 	frappe.set_user(world.user_a)
-	with commit_proxy.connected(reaches_server) as proxy:
+	canceled = submit(REPEATABLE, {"n": 1}, world.a).name
+	control.cancel(canceled)
+	frappe.db.commit()
+	with commit_proxy.connected(arrives_after) as proxy:
+		proxy.is_armed = True
+		answer = api.retry(canceled)
+	assert not proxy.is_armed
+	frappe.set_user("Administrator")
+	frappe.db.rollback()
+	assert frappe.get_all("Background Job", {"retry_of": canceled}, pluck="name") == [answer["name"]]
+
+
+@ON_THE_WAY
+def test_one_request_makes_one_group(world, project, arrives_after):
+	frappe.set_user(world.user_a)
+	with commit_proxy.connected(arrives_after) as proxy:
 		proxy.is_armed = True
 		answer = group_api.create(project, [{"job_type": REPEATABLE}], organization=world.a)
 	frappe.set_user("Administrator")
@@ -97,7 +112,7 @@ def test_what_cannot_be_asked_is_not_done_again():
 		calls.append(1)
 		frappe.db.sql("select 1")
 
-	with commit_proxy.connected(reaches_server=True) as proxy:
+	with commit_proxy.connected(arrives_after=0) as proxy:
 		proxy.is_armed = True
 		with pytest.raises(Exception) as raised:
 			work()
@@ -105,13 +120,13 @@ def test_what_cannot_be_asked_is_not_done_again():
 	assert calls == [1]
 
 
-@ON_THE_WAY
-def test_a_job_that_was_started_is_run(world, reaches_server):
+@pytest.mark.parametrize("arrives_after", [0, None])
+def test_a_job_that_was_started_is_run(world, arrives_after):
 	"""It would stay Running until its lease is over, and pay an attempt."""
 	queue = make_queue()
 	job = submit(REPEATABLE, {}, world.a, job_queue=queue).name
 	frappe.db.commit()
-	with commit_proxy.connected(reaches_server) as proxy:
+	with commit_proxy.connected(arrives_after) as proxy:
 		worker = drain.Drain(None, None, [queue])
 		assert worker.look()
 		proxy.is_armed = True
@@ -123,14 +138,14 @@ def test_a_job_that_was_started_is_run(world, reaches_server):
 
 
 @ON_THE_WAY
-def test_a_failure_is_recorded_once_and_the_next_job_is_run(world, reaches_server):
+def test_a_failure_is_recorded_once_and_the_next_job_is_run(world, arrives_after):
 	queue = make_queue()
 	handler = "dartwing_jobs.samples.fail_for_a_while"
 	failing = make_job_type(handler_method=handler, backoff_base_seconds=60).name
 	first = submit(failing, {"attempts": 9}, world.a, job_queue=queue).name
 	second = submit(REPEATABLE, {}, world.a, job_queue=queue).name
 	frappe.db.commit()
-	with commit_proxy.connected(reaches_server) as proxy:
+	with commit_proxy.connected(arrives_after) as proxy:
 		started = start_job(first)
 		proxy.is_armed = True
 		attempts.run(started)

@@ -28,7 +28,7 @@ from dartwing_jobs.engine.groups import ends, memberships, statuses
 from dartwing_jobs.engine.groups.memberships import PARALLEL, SEQUENTIAL, STOP
 from dartwing_jobs.engine.intake import keys
 from dartwing_jobs.engine.submit import organization_for, submit, submit_many
-from dartwing_jobs.errors import GroupEnded, InvalidJobError
+from dartwing_jobs.errors import GroupEnded, InvalidJobError, SubmitConflict
 from dartwing_jobs.messages import throw
 
 DOCTYPE = "Job Group"
@@ -70,11 +70,17 @@ def group(
 	one such dict whose `parameters` are a list, one for each member. `on_completion` is the job to submit at
 	the end: a job type, or a dict with `job_type`, `parameters` and `on` (Success, Failure or Any End).
 	"""
+	settings = {"mode": mode, "on_failure": on_failure, "on_completion": on_completion}
+	return make(None, name, jobs, organization, **settings)
+
+
+def make(group_id: str | None, name: str, jobs: list[dict] | dict, organization: str | None, **settings):
+	"""As `group`. Who may have to do it again gives an id: there is one group of an id at most."""
 	organization = organization_for(organization, frappe.session.user)
 	members = _members(jobs)
 	with transitions.both_or_neither():
-		made = _new_group(name, organization, mode, on_failure, on_completion)
-		for some in _alike(members, mode):
+		made = _new_group(group_id, name, organization, **settings)
+		for some in _alike(members, made.mode):
 			_submit(some, made)
 		if not members:
 			memberships.note(made.name, ends.EMPTY)
@@ -156,7 +162,9 @@ def find(filters: dict, visible: str, before: tuple[datetime, str] | None, limit
 	)
 
 
-def _new_group(name: str, organization: str, mode: str, on_failure: str, on_completion) -> Document:
+def _new_group(
+	group_id: str | None, name: str, organization: str, mode: str, on_failure: str, on_completion
+) -> Document:
 	user = frappe.session.user
 	if reason := tenancy.reason_not_to_submit(user, organization, None):
 		throw(reason, frappe.PermissionError)
@@ -167,7 +175,10 @@ def _new_group(name: str, organization: str, mode: str, on_failure: str, on_comp
 	if callback:
 		fields |= {"callback_job_type": callback.get("job_type"), "callback_on": callback.get("on", ANY_END)}
 		fields["callback_parameters"] = callback.get("parameters")
-	return frappe.get_doc({"doctype": DOCTYPE, **fields}).insert(ignore_permissions=True)
+	made = frappe.get_doc({"doctype": DOCTYPE, **fields}).insert(ignore_permissions=True, set_name=group_id)
+	if group_id not in (None, made.name):
+		raise SubmitConflict(f"{group_id} is there already")  # Frappe has taken another name for it
+	return made
 
 
 def _members(jobs: list[dict] | dict) -> list[dict]:
