@@ -20,8 +20,8 @@ JOB = "Background Job"
 RUN = "Job Run"
 GROUP = "Job Group"
 BATCH = 200
-# a job stays as long as its files cannot be deleted
-DELETE_FILES = "delete files"
+# a job stays as long as it, or one of its files, cannot be deleted
+DELETE, DELETE_FILES = "delete", "delete files"
 # an hour's share: what is more waits for the next hour
 MOST_BATCHES = 500
 ENDINGS = sorted(states.TERMINAL | states.REPLACEABLE)
@@ -35,11 +35,12 @@ KEY_STAYS = timedelta(days=1)
 def clean_up(most_batches: int = MOST_BATCHES) -> dict:
 	"""Every hour, from the scheduler; returns how many jobs, groups, keys and fires were deleted."""
 	database.read_committed()  # deleting under a stricter level would lock the gaps that workers write into
+	duties = troubles.Duties()
 	return {
-		"jobs": delete_expired_jobs(clock.now(), most_batches),
-		"groups": delete_empty_groups(clock.now(), most_batches),
-		"keys": delete_expired_keys(database.utc_now(), most_batches),
-		"fires": delete_old_fires(clock.now(), most_batches),
+		"jobs": duties.do(delete_expired_jobs, clock.now(), most_batches) or 0,
+		"groups": duties.do(delete_empty_groups, clock.now(), most_batches) or 0,
+		"keys": duties.do(delete_expired_keys, database.utc_now(), most_batches) or 0,
+		"fires": duties.do(delete_old_fires, clock.now(), most_batches) or 0,
 	}
 
 
@@ -109,9 +110,7 @@ def _batches(now: datetime) -> Iterator[int]:
 def _batches_of(job_type: str, status: str, before: datetime) -> Iterator[int]:
 	after = None
 	while True:
-		seen, deleted, failed = _delete_batch(job_type, status, before, after)
-		for name, error in failed.items():
-			troubles.note(DELETE_FILES, name, error)
+		seen, deleted = _delete_batch_or_each(job_type, status, before, after)
 		if seen:
 			yield deleted
 		if len(seen) < BATCH:
@@ -120,11 +119,36 @@ def _batches_of(job_type: str, status: str, before: datetime) -> Iterator[int]:
 		after = seen[-1].modified, seen[-1].name
 
 
+def _delete_batch_or_each(job_type: str, status: str, before: datetime, after) -> tuple[list, int]:
+	"""The jobs that were looked at, and how many of them went. One that cannot be deleted stops no other."""
+	query = expired(job_type, status, before, after)
+	try:
+		return _delete_and_tell(query, status)
+	except Exception as error:
+		if database.is_lost_connection(error) or database.is_conflict(error):
+			raise
+	seen = query.run(as_dict=True)
+	database.rollback()
+	row = frappe.qb.DocType(JOB)
+
+	def delete_one(name: str) -> int:
+		return _delete_and_tell(query.where(row.name == name), status)[1]
+
+	return seen, sum(filter(None, troubles.each(DELETE, [job.name for job in seen], delete_one)))
+
+
+def _delete_and_tell(query, status: str) -> tuple[list, int]:
+	seen, deleted, failed = _delete_batch(query, status)
+	for name, error in failed.items():
+		troubles.note(DELETE_FILES, name, error)
+	return seen, deleted
+
+
 @database.own_transaction
-def _delete_batch(job_type: str, status: str, before: datetime, after) -> tuple[list, int, dict]:
+def _delete_batch(query, status: str) -> tuple[list, int, dict]:
 	"""The jobs that were looked at, how many of them went, and whose files could not be deleted."""
-	seen = expired(job_type, status, before, after).run(as_dict=True)
-	names = {job.name for job in seen} - troubles.set_aside(DELETE_FILES)
+	seen = query.run(as_dict=True)
+	names = {job.name for job in seen} - troubles.set_aside(DELETE_FILES) - troubles.set_aside(DELETE)
 	names -= _needed_by_unfinished(names)
 	if status in states.REPLACEABLE:
 		names &= _replaced(names)

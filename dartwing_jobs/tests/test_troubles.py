@@ -7,21 +7,32 @@ from datetime import timedelta
 import frappe
 import pytest
 
-from dartwing_jobs import submit
-from dartwing_jobs.engine import database, drain, promote, statements, sweep, troubles
+from dartwing_jobs import clock, submit
+from dartwing_jobs.engine import database, drain, promote, retention, statements, sweep, troubles
 from dartwing_jobs.engine.schedules import schedules
 from dartwing_jobs.testing import lose_worker, run_all_due, start_job
 from dartwing_jobs.tests.scheduling import MINUTE, NOON, fires_of, forget_all, make_schedule, tick
-from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_queue, planted, stored_status
+from dartwing_jobs.tests.world import (
+	REPEATABLE,
+	make_job,
+	make_job_type,
+	make_queue,
+	plant,
+	planted,
+	stored_status,
+)
 
 REFUSED = "this row cannot be changed"
 
 
 @contextmanager
-def refusing_to_change(job: str, table: str = "Background Job", column: str = "name") -> Iterator[None]:
+def refusing_to_change(
+	job: str, table: str = "Background Job", column: str = "name", event: str | None = None
+) -> Iterator[None]:
 	"""The database itself refuses a job's row, as a damaged one or another program's trigger would."""
 	frappe.db.commit()
-	for statement in _trigger(job, table, column, "update" if column == "name" else "insert"):
+	event = event or ("update" if column == "name" else "insert")
+	for statement in _trigger(job, table, column, event):
 		frappe.db.sql_ddl(statement)
 	frappe.db.commit()
 	try:
@@ -34,15 +45,16 @@ def refusing_to_change(job: str, table: str = "Background Job", column: str = "n
 
 
 def _trigger(job: str, table: str, column: str, event: str) -> list[str]:
+	row = "old" if event == "delete" else "new"
 	if frappe.db.db_type == "mariadb":
 		return [
 			f"""create trigger refuse_it before {event} on `tab{table}` for each row
-			begin if new.{column} = '{job}' then
+			begin if {row}.{column} = '{job}' then
 			signal sqlstate '45000' set message_text = '{REFUSED}'; end if; end"""
 		]
 	return [
 		f"""create or replace function refuse_it() returns trigger language plpgsql as $$
-		begin if new.{column} = '{job}' then raise exception '{REFUSED}'; end if; return new; end $$""",
+		begin if {row}.{column} = '{job}' then raise exception '{REFUSED}'; end if; return {row}; end $$""",
 		f'create trigger refuse_it before {event} on "tab{table}" for each row execute function refuse_it()',
 	]
 
@@ -237,6 +249,30 @@ def test_a_held_job_that_cannot_be_put_back_does_not_stop_the_others(world, queu
 	_let_pause_pass(stuck)
 	run_all_due(queue)
 	assert stored_status(stuck) == "Completed"
+
+
+def test_a_job_that_cannot_be_deleted_does_not_stop_retention(world, queue):
+	job_type = make_job_type().name
+	now = clock.now()
+	stuck, other = (make_job(world.a, "Completed", job_type=job_type).name for _ in range(2))
+	for name, days in ((stuck, 401), (other, 400)):
+		plant(name, modified=now - timedelta(days=days))
+	with refusing_to_change(stuck, event="delete"):
+		assert retention.delete_expired_jobs(now) >= 1
+		assert retention.delete_expired_jobs(now) == 0
+		assert [bool(frappe.db.exists("Background Job", name)) for name in (stuck, other)] == [True, False]
+		assert _trouble(stuck).failures == 1
+	_let_pause_pass(stuck)
+	assert retention.delete_expired_jobs(now) == 1
+
+
+def test_a_part_of_retention_that_fails_does_not_stop_the_others(world, queue, monkeypatch):
+	def delete_nothing(*_given) -> int:
+		raise ValueError("a fault of ours")
+
+	monkeypatch.setattr(retention, "delete_expired_jobs", delete_nothing)
+	assert set(retention.clean_up()) == {"jobs", "groups", "keys", "fires"}
+	assert frappe.get_all("Job Trouble", pluck="failures") == [1]
 
 
 def _submit(world, queue: str, **options) -> str:
