@@ -160,18 +160,18 @@ def _follow_some(parents: list[str]) -> list[str]:
 	seen_to = 0
 	while parents and seen_to < BATCH:
 		some, parents = parents[:BATCH], parents[BATCH:]
-		ended, successors_of_failed = _how_they_ended(some)
+		ended, meant_by_others = _how_they_ended(some)
 		children = _children_of(ended)
 		behind = _members_behind(children)
 		following = _see_to([*children, *behind])
 		again = some if len(children) == BATCH else []
-		parents = [*again, *parents, *successors_of_failed, *following]
+		parents = [*again, *parents, *meant_by_others, *following]
 		seen_to += len(children) + len(behind)
 	return parents
 
 
 def _how_they_ended(parents: list[str]) -> tuple[dict[str, str], list[str]]:
-	"""By name, those that have ended or are gone; and who stands for those that were tried again as new jobs.
+	"""By name, those that have ended or are gone; and who is meant by the names of others.
 
 	A failed job without another that stands for it had a successor that was deleted: it has ended as it is.
 	"""
@@ -179,23 +179,27 @@ def _how_they_ended(parents: list[str]) -> tuple[dict[str, str], list[str]]:
 		f"select name, status from `tabBackground Job` where name in ({_places(parents)})", parents
 	)
 	found = {row.name: row.status for row in rows}
-	handed_over = {name: _hand_over(name) for name in found if found[name] in states.REPLACEABLE}
-	successors_of_failed = {name: successor for name, successor in handed_over.items() if successor}
-	ended = {name: found.get(name, DELETED) for name in parents if name not in successors_of_failed}
+	meant = {name: _meant_by(name, found) for name in parents}
+	handed_over = {name: other for name, other in meant.items() if other not in (name, None)}
+	for name, other in handed_over.items():
+		_hand_over(name, other)
+	ended = {name: found.get(name, DELETED) for name in parents if name not in handed_over}
 	is_over = {DELETED, *states.TERMINAL, *states.REPLACEABLE}
-	return {name: how for name, how in ended.items() if how in is_over}, list(successors_of_failed.values())
+	return {name: how for name, how in ended.items() if how in is_over}, list(handed_over.values())
 
 
-def _hand_over(failed: str) -> str | None:
-	"""Who waits for a job that has failed waits for the one that stands for it now; None if none does."""
-	successor = successors.latest(failed)
-	if successor == failed:
-		return None
+def _meant_by(parent: str, found: dict[str, str]) -> str | None:
+	"""Who is waited for: who stands for a job that has failed, or the one that was named in other letters."""
+	if parent not in found:
+		return database.stored_name("Background Job", parent)
+	return successors.latest(parent) if found[parent] in states.REPLACEABLE else parent
+
+
+def _hand_over(named: str, meant: str) -> None:
 	statements.execute(
 		f"update `tabBackground Job` set depends_on = %s where depends_on = %s and {WAITING}",
-		(successor, failed),
+		(meant, named),
 	)
-	return successor
 
 
 def _children_of(ended: dict[str, str]) -> list:
@@ -203,7 +207,14 @@ def _children_of(ended: dict[str, str]) -> list:
 	if not ended:
 		return []
 	which = f"where depends_on in ({_places(ended)}) and {WAITING} limit {BATCH}"
-	return [frappe._dict(child, parent_status=ended[child.depends_on]) for child in _read(which, list(ended))]
+	return [frappe._dict(child, parent_status=_end_of(child, ended)) for child in _read(which, list(ended))]
+
+
+def _end_of(child, ended: dict[str, str]) -> str:
+	"""MariaDB finds those, too, who name their parent in other letters."""
+	if child.depends_on in ended:
+		return ended[child.depends_on]
+	return ended.get(database.stored_name("Background Job", child.depends_on), DELETED)
 
 
 def _members_behind(children: list) -> list:

@@ -5,7 +5,8 @@ import pytest
 
 from dartwing_jobs import submit
 from dartwing_jobs.engine import database, dependents, statements, states, sweep
-from dartwing_jobs.tests.world import REPEATABLE, make_job, plant, stored_status
+from dartwing_jobs.testing import run_job
+from dartwing_jobs.tests.world import REPEATABLE, make_job, make_queue, plant, stored_status
 
 RUN_ANYWAY = {"on_parent_failure": "Run Anyway"}
 
@@ -94,6 +95,36 @@ def test_a_child_that_was_released_for_later_is_left_alone(world):
 	plant(child, run_at="2099-01-01")
 	frappe.db.commit()
 	assert parent not in dependents.left_behind()
+
+
+# names that were stored as they were typed, before they were stored as the database has them
+
+
+@pytest.fixture
+def typed(world):
+	"""A parent that waits, and a child that names it in small letters: another name on PostgreSQL."""
+	parent = submit(REPEATABLE, {"steps": 0}, world.a, job_queue=make_queue()).name
+	child = submit(REPEATABLE, None, world.a, depends_on=parent).name
+	plant(child, depends_on=parent.lower())
+	frappe.db.commit()
+	return parent, child
+
+
+def on_mariadb(there: str, elsewhere: str) -> str:
+	return there if frappe.db.db_type == "mariadb" else elsewhere
+
+
+def test_a_parent_in_other_letters_is_not_taken_for_a_deleted_one(typed):
+	parent, child = typed
+	assert statuses_after_a_sweep(child) == [on_mariadb("Pending", "Canceled")]
+	run_job(parent)
+	assert stored_status(child) == on_mariadb("Queued", "Canceled")
+
+
+def test_a_parent_in_other_letters_releases_its_child(typed):
+	parent, child = typed
+	assert run_job(parent).status == "Completed"
+	assert stored_status(child) == on_mariadb("Queued", "Pending")
 
 
 def test_a_look_is_bounded_and_each_has_its_turn(world, monkeypatch):
