@@ -96,7 +96,7 @@ def insert_rows(events: list[dict]) -> None:
 	if not events:
 		return
 	for start in range(0, len(events), ROWS_AT_ONCE):
-		statements.insert_last("Job Execution Log", events[start : start + ROWS_AT_ONCE])
+		statements.insert("Job Execution Log", events[start : start + ROWS_AT_ONCE])
 	journal.tell_after_commit(events)
 
 

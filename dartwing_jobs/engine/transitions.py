@@ -57,16 +57,16 @@ def apply(
 	For transactions that are thrown away as a whole when a statement fails; otherwise `move`.
 	`job` is a document or a row of its fields, `changes` are other columns of the same statement, `guard` is
 	what else must still be so, `event` what the log calls it if not by the table's word, `told` what only the
-	log is told. `or_raise` is raised instead of answering False, perhaps later (see `statements.in_one_go`).
+	log is told. `or_raise` is raised instead of answering False.
 	"""
 	from_status = job.status
 	event = event or states.transition(from_status, to_status).event
 	now, by = now or clock.now(), by or frappe.session.user
 	columns = {**_columns(to_status, now, by, actor), "moves": job.moves + 1, **changes}
 	guard = {"status": from_status, **(guard or {})}
-	if or_raise:
-		statements.update_or_raise("Background Job", job.name, columns, guard, or_raise)
-	elif not statements.update("Background Job", job.name, columns, guard):
+	if not statements.update("Background Job", job.name, columns, guard):
+		if or_raise:
+			raise or_raise
 		return False
 	told = {"actor": actor, "message": message, "now": now, "by": by, "changes": columns, **(told or {})}
 	log.write(job, event, from_status, to_status, **told)
