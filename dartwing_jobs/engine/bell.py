@@ -20,7 +20,7 @@ from rq.job import Job
 from rq.worker_registration import WORKERS_BY_QUEUE_KEY
 
 from dartwing_jobs import clock
-from dartwing_jobs.engine import database, wire
+from dartwing_jobs.engine import database, redis_client
 from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.rules import routes
 
@@ -261,13 +261,13 @@ def client() -> redis.Redis:
 @lru_cache
 def _client(url: str, username: str | None, password: str | None) -> redis.Redis:
 	limits = {"socket_timeout": TIMEOUT_SECONDS * 3, "socket_connect_timeout": TIMEOUT_SECONDS}
-	return wire.make_impatient(redis.Redis.from_url(url, username=username, password=password, **limits))
+	return redis_client.make(url, username=username, password=password, **limits)
 
 
 def _needs_message(rq_queue: str) -> bool:
 	"""Wakes who lingers; True when nobody does, and no message was sent within the last seconds."""
 	keys = _keys(rq_queue, "awake", "bell", WORK)
-	return bool(wire.kept.ask(client(), "EVAL", RING, len(keys), *keys, RING_SECONDS))
+	return bool(client().eval(RING, len(keys), *keys, RING_SECONDS))
 
 
 def _send(kind: str, rq_queue: str) -> None:

@@ -1,20 +1,20 @@
 """The doorbell: a crowd of submits is one message, and somebody comes for what falls due on any site."""
 
 import contextlib
+import socket
 import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
 from datetime import datetime, timedelta
-from functools import partial
 
 import frappe
 import pytest
+import redis
 from frappe.utils.background_jobs import create_job_id, get_queue
 
 from dartwing_jobs import clock, submit, submit_many
-from dartwing_jobs.engine import bell, database, drain, promote, wire
+from dartwing_jobs.engine import bell, database, drain, promote
 from dartwing_jobs.engine.rules import routes
 from dartwing_jobs.errors import EngineFailed
 from dartwing_jobs.tests.processes import in_other_processes
@@ -107,40 +107,44 @@ def test_one_that_rang_while_a_worker_was_leaving_is_heard(queue, no_messages):
 
 def test_a_ring_is_heard_also_when_redis_has_closed_the_connection_that_was_kept(queue, no_messages):
 	bell.ring(RQ_QUEUE)
-	bell.client().execute_command("CLIENT", "KILL", "ID", _connection_of_rings())
+	with redis.Redis.from_url(frappe.local.conf.redis_queue) as other:
+		other.execute_command("CLIENT", "KILL", "ID", _connection_of_rings())
 	_forget_messages()
 	assert bell.ring(RQ_QUEUE)
 	assert len(messages()) == 1
 
 
 def test_an_alarm_in_the_middle_of_a_ring_leaves_no_answer_for_the_next(monkeypatch):
-	ask = partial(wire.kept.ask, bell.client(), "ECHO")
-	connection = wire.kept._connection(bell.client())
+	client = bell.client()
 	with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-		patched.setattr(connection, "read_response", _interrupt)
-		ask("first")
-	assert ask("second") == b"second"
+		patched.setattr(socket.socket, "recv", _interrupt)
+		client.echo("first")
+	assert client.echo("second") == b"second"
 
 
-def _interrupt() -> None:
+def _interrupt(*_args) -> None:
 	raise KeyboardInterrupt
 
 
-def test_each_process_and_each_thread_rings_on_a_connection_of_its_own(queue, no_messages):
+def test_each_process_rings_on_a_connection_of_its_own(queue, no_messages):
 	"""On a shared one, each would take the other's answers for its own."""
 	own = _connection_of_rings()
 	assert _connection_of_rings() == own
 	others = [in_other_processes(_connection_of_rings, (RQ_QUEUE,))[0] for _ in range(2)]
-	with ThreadPoolExecutor(1) as pool:
-		others.append(pool.submit(copy_context().run, _connection_of_rings).result())
-	assert len({own, *others}) == 4
+	assert len({own, *others}) == 3
 	assert _connection_of_rings() == own
 	assert len(messages()) == 1
 
 
+def test_threads_that_ask_at_once_get_their_own_answers():
+	client, words = bell.client(), [str(number) for number in range(200)]
+	with ThreadPoolExecutor(4) as pool:
+		assert [answer.decode() for answer in pool.map(client.echo, words)] == words
+
+
 def _connection_of_rings(rq_queue: str = RQ_QUEUE) -> int:
 	bell.ring(rq_queue)
-	return wire.kept.ask(bell.client(), "CLIENT", "ID")
+	return bell.client().client_id()
 
 
 def test_somebody_comes_for_what_a_drain_leaves_that_ends_by_an_error(queue, no_messages):

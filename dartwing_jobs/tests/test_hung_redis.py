@@ -15,7 +15,7 @@ import pytest
 import redis
 
 from dartwing_jobs import submit
-from dartwing_jobs.engine import bell, wire
+from dartwing_jobs.engine import bell, redis_client
 from dartwing_jobs.tests.workers import wait_until
 from dartwing_jobs.tests.world import REPEATABLE, make_queue
 
@@ -96,7 +96,7 @@ def test_a_redis_that_answers_again_is_asked_again(own_redis, monkeypatch):
 	assert bell.ring("default") is False
 	os.kill(own_redis.pid, signal.SIGCONT)
 	assert bell.ring("default") is False  # it is still left alone
-	monkeypatch.setattr(wire, "LEFT_ALONE_SECONDS", 0)
+	monkeypatch.setattr(redis_client, "LEFT_ALONE_SECONDS", 0)
 	assert bell.client().ping()
 
 
@@ -106,4 +106,4 @@ def test_a_redis_that_refuses_is_not_left_alone(own_redis):
 	own_redis.kill()
 	own_redis.wait()
 	assert bell.ring("default") is False
-	assert not wire.silence_of(bell.client()).is_known()
+	assert not redis_client.silence_of(bell.client()).is_known()
