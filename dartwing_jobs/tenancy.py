@@ -195,8 +195,9 @@ def _remembered_spelling(_site: str, doctype: str, name: str) -> str:
 
 
 def check_organization_is_active(organization: str) -> None:
-	"""Raises when the organization is gone or has stopped working; perhaps later (`statements.in_one_go`)."""
-	statements.if_ever(is_not_active(), (organization,) * 2, lambda: refuse_if_inactive(organization))
+	"""Raises when the organization is gone or has stopped working."""
+	if statements.value(is_not_active(), (organization,) * 2):
+		refuse_if_inactive(organization)
 
 
 def refuse_if_inactive(organization: str) -> None:
@@ -242,29 +243,24 @@ def _signs(_site: str) -> list[str]:
 def check_same_organization(doc, fieldname: str) -> None:
 	"""Raises when a link leads into another organization, in the words for a link that leads nowhere.
 
-	A link that leads home gets its name as the database has it. Perhaps later (`statements.in_one_go`).
+	A link that leads home gets its name as the database has it.
 	"""
 	name = doc.get(fieldname)
 	if not name:
 		return
 	field = frappe.get_meta(doc.doctype).get_field(fieldname)
-	statements.value_later(
-		f"(select coalesce(organization, '') from `tab{field.options}` where name = %s)",
-		(str(name),),
-		lambda organization: _check_leads_home(doc, field, organization),
+	found = statements.fetch(
+		f"select name, organization from `tab{field.options}` where name = %s", (str(name),)
 	)
-	statements.value_later(
-		f"(select name from `tab{field.options}` where name = %s)",
-		(str(name),),
-		lambda stored: doc.update({fieldname: stored}),
-	)
+	if not found or not _leads_home(found[0].organization, doc, field):
+		throw(_("Could not find {0}").format(f"{_(field.label)}: {name}"), frappe.LinkValidationError)
+	doc.update({fieldname: found[0].name})
 
 
-def _check_leads_home(doc, field, organization: str | None) -> None:
-	is_shared = organization == "" and field.options in SHARED_DOCTYPES
-	if not is_shared and (not organization or organization != doc.organization):
-		link = f"{_(field.label)}: {doc.get(field.fieldname)}"
-		throw(_("Could not find {0}").format(link), frappe.LinkValidationError)
+def _leads_home(organization: str | None, doc, field) -> bool:
+	if not organization:
+		return field.options in SHARED_DOCTYPES
+	return organization == doc.organization
 
 
 def _is_unrestricted(user: str, roles: list[str]) -> bool:

@@ -5,7 +5,7 @@ import time
 
 import frappe
 
-from dartwing_jobs.engine import rows, sessions, statements
+from dartwing_jobs.engine import rows, statements
 from dartwing_jobs.tests.processes import connect_anew
 
 TABLE = "Job Turnstile"
@@ -34,7 +34,7 @@ def _commit_often(site: str, count: int, told: multiprocessing.SimpleQueue) -> N
 	frappe.db.commit()
 	connection, cursor, statement = frappe.db._conn, frappe.db._cursor, UPDATE
 	if frappe.db.db_type != "mariadb":
-		statement = sessions.dialect(UPDATE)
+		statement = statements.dialect(UPDATE)
 	started = time.monotonic()
 	for number in range(count):
 		cursor.execute(statement, (number + 1, row["name"]))

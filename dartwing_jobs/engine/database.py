@@ -55,9 +55,8 @@ def utc_now() -> datetime:
 
 
 def tell_time() -> None:
-	"""For `clock`: asks now, whatever still waits to be sent."""
-	with statements.apart():
-		utc_now()
+	"""For `clock`."""
+	utc_now()
 
 
 def as_site_time(utc: datetime) -> datetime:
@@ -67,12 +66,10 @@ def as_site_time(utc: datetime) -> datetime:
 
 def read_committed() -> None:
 	"""For a worker's connection: a handler must not fail because a heartbeat touched its job's row."""
-	with statements.apart():
-		statements.fetch("select 1 as one")  # a connection is opened by its first statement
+	statements.fetch("select 1 as one")  # a connection is opened by its first statement
 	frappe.db.rollback()
 	if frappe.db.db_type == "mariadb":
-		with statements.apart():
-			statements.execute("set session transaction isolation level read committed")
+		statements.execute("set session transaction isolation level read committed")
 	else:
 		# Frappe told the driver otherwise, and the driver says so at the start of each transaction
 		frappe.db._conn.rollback()
@@ -164,15 +161,14 @@ def _descriptor(connection) -> int:
 def beside() -> Iterator[None]:
 	"""Another connection for a moment: it sees what is committed now, whatever this transaction has seen."""
 	own = frappe.local.db
-	with statements.apart():
-		frappe.connect(set_admin_as_user=False)
+	frappe.connect(set_admin_as_user=False)
+	try:
+		yield
+	finally:
 		try:
-			yield
+			frappe.db.close()
 		finally:
-			try:
-				frappe.db.close()
-			finally:
-				frappe.local.db = own
+			frappe.local.db = own
 
 
 def lock_row(doctype: str, name: str, seconds: int) -> bool:
@@ -181,7 +177,6 @@ def lock_row(doctype: str, name: str, seconds: int) -> bool:
 	Who waits longer than this for another transaction gives up, with a conflict.
 	"""
 	statement = f"select name from `tab{doctype}` where name = %s for update"
-	statements.arrive()  # MariaDB takes no such wait beside other statements
 	if frappe.db.db_type == "mariadb":
 		return bool(statements.fetch(f"{statement} wait {int(seconds)}", (name,)))
 	(before,) = statements.fetch(
@@ -274,15 +269,14 @@ def do_what_waits(what: str) -> None:
 	Each callback has its turn, although one before it has failed.
 	"""
 	failures = 0
-	with statements.apart():  # what others do afterwards is no part of it
-		while waiting_for_commit():
-			earlier = waiting_for_commit()
-			try:
-				_after_commit().run()
-			except Exception as error:
-				rollback_all_but(earlier)
-				failures += 1
-				report(what, error, is_one_of_many=failures > MOST_REPORTED)
+	while waiting_for_commit():
+		earlier = waiting_for_commit()
+		try:
+			_after_commit().run()
+		except Exception as error:
+			rollback_all_but(earlier)
+			failures += 1
+			report(what, error, is_one_of_many=failures > MOST_REPORTED)
 
 
 def report(what: str, error: Exception, is_one_of_many: bool = False) -> None:

@@ -4,10 +4,13 @@ A restored backup brings an older state of the sequence, while files, mails and 
 that were given since. So a mark, which is part of every backup, says which sequence it belongs to. A restore
 makes another one: MariaDB gives it another moment of creation, PostgreSQL another number. Then numbers go on
 behind all that may have been given since the mark was written.
+
+A process draws some numbers at once and hands them out one by one. What it does not need is never given.
 """
 
+import os
 import time
-from functools import lru_cache
+from collections import deque
 from typing import NamedTuple
 
 import frappe
@@ -23,6 +26,8 @@ MARKS, MARK, KEEPER = "DefaultValue", "dartwing_jobs_numbers", "dartwing_jobs"
 MOST_A_SECOND, CLOCKS_DIFFER_SECONDS = 10_000, 10
 # a process looks at the mark this often while it submits; a restore takes longer
 LOOK_SECONDS = 2
+# what a process draws ahead
+BLOCK = 20
 # where numbers of an earlier installation may be found, if it left no mark
 TRACES = {DOCTYPE: "name", "File": "attached_to_name"}
 
@@ -34,11 +39,17 @@ INCARNATION = {
 		from pg_class where relname = '{SEQUENCE}' and relnamespace = current_schema()::regnamespace)""",
 }
 MARKED = {"mariadb": "substring_index(defvalue, ' ', 1)", "postgres": "split_part(defvalue, ' ', 1)"}
+NEXT = {
+	"mariadb": f"select nextval(`{SEQUENCE}`) as number from seq_1_to_{{count}}",
+	"postgres": f"select nextval('{SEQUENCE}') as number from generate_series(1, {{count}})",
+}
 LAST = {"mariadb": "next_not_cached_value - 1", "postgres": "last_value"}
 SECONDS = {"mariadb": "unix_timestamp()", "postgres": "extract(epoch from clock_timestamp())"}
 
-# by site: when this process looked last
-_looked: dict[str, float] = {}
+# by site: what this process has seen last
+_looked: dict[str, "Look"] = {}
+# by site, process and sequence: what was drawn ahead
+_drawn: dict[tuple[str, int, str | None], deque[int]] = {}
 
 
 class Mark(NamedTuple):
@@ -49,19 +60,44 @@ class Mark(NamedTuple):
 	number: int
 
 
-def next_number(db_type: str) -> str:
-	return f"nextval(`{SEQUENCE}`)" if db_type == "mariadb" else f"nextval('{SEQUENCE}')"
+class Look(NamedTuple):
+	moment: float
+	incarnation: str | None
 
 
-def look() -> None:
-	"""Before numbers are drawn: goes on behind those that a restore has forgotten. Asks every few seconds."""
+def take(count: int) -> list[int]:
+	"""Numbers that nobody else is given."""
+	incarnation = _look()
+	return _draw(count) if count > 1 else [_take_one(incarnation)]
+
+
+def _take_one(incarnation: str | None) -> int:
+	"""A fork must not give what its parent has drawn, and nobody what is of a sequence that was replaced."""
+	drawn = _drawn.setdefault((frappe.local.site, os.getpid(), incarnation), deque())
+	try:
+		return drawn.popleft()  # threads may do so at once
+	except IndexError:
+		first, *others = _draw(BLOCK)
+		drawn.extend(others)
+		return first
+
+
+def _draw(count: int) -> list[int]:
+	return [row.number for row in statements.fetch(NEXT[frappe.local.db.db_type].format(count=int(count)))]
+
+
+def _look() -> str | None:
+	"""Which sequence there is. Goes on behind what a restore has forgotten. Asks every few seconds."""
 	site, moment = frappe.local.site, time.monotonic()
-	if moment - _looked.get(site, -LOOK_SECONDS) >= LOOK_SECONDS:
-		_looked[site] = moment
-		statements.if_ever(_is_another(frappe.local.db.db_type), (), _keep_beside)
-		if frappe.local.db.db_type == "mariadb":
-			# a name that is promised right behind a condition would be drawn along with it, before the answer
-			statements.execute_later("do 0")
+	known = _looked.get(site)
+	if known and moment - known.moment < LOOK_SECONDS:
+		return known.incarnation
+	incarnation = _incarnation()
+	if _is_marked_as_another(incarnation):
+		_keep_beside()
+		incarnation = _incarnation()
+	_looked[site] = Look(moment, incarnation)
+	return incarnation
 
 
 @database.own_transaction
@@ -72,6 +108,7 @@ def keep() -> None:
 		create_sequence(DOCTYPE, slug=SLUG, check_not_exists=True)
 	if incarnation is None or (mark and mark.incarnation != incarnation):
 		_go_on_behind(_greatest_that_may_be_given(mark))
+		_looked.pop(frappe.local.site, None)
 	_write(Mark(_incarnation(), _second(), _last_number()), is_new=mark is None)
 
 
@@ -129,10 +166,11 @@ def _incarnation() -> str | None:
 	return None if value is None else str(value)
 
 
-@lru_cache
-def _is_another(db_type: str) -> str:
-	return f"""exists(select name from `tab{MARKS}` where name = '{MARK}'
-		and {MARKED[db_type]} <> coalesce({INCARNATION[db_type]}, ''))"""
+def _is_marked_as_another(incarnation: str | None) -> bool:
+	marked = statements.fetch(
+		f"select {MARKED[frappe.db.db_type]} as incarnation from `tab{MARKS}` where name = %s", (MARK,)
+	)
+	return bool(marked) and marked[0].incarnation != (incarnation or "")
 
 
 def _last_number() -> int:

@@ -47,15 +47,13 @@ class Places:
 		nobody else, however many have been there."""
 		key = organization, priority
 		known = key in self.last
-		place = self.last[key] + 1 if known else statements.value(*_first_place(self.job_queue, *key))
+		place = self.last[key] + 1 if known else statements.value(*first_place(self.job_queue, *key))
 		self.last[key] = place
 		return {"line": self.job_queue, "claim_key": place}
 
-	def promise(self, job) -> dict:
-		"""As `next`, for a job that may be written before its place is known (`statements.promise`)."""
-		place = _first_place(self.job_queue, job.organization, job.priority)
-		promised = statements.promise("place", *place, lambda found: job.update(claim_key=found))
-		return {"line": self.job_queue, "claim_key": promised}
+	def begin_at(self, place: int, organization: str, priority: str) -> None:
+		"""The first place of an organization, for those who have asked for it (`first_place`)."""
+		self.last[organization, priority] = place - 1
 
 
 def rank(claim_key: int) -> int:
@@ -67,8 +65,10 @@ def band(rank: int) -> tuple[int, int]:
 	return rank * BAND + 1, (rank + 1) * BAND
 
 
-def _first_place(job_queue: str, organization: str, priority: str) -> tuple[str, tuple]:
-	"""Behind the head of the band, and behind the organization's own last job: four looks into an index.
+def first_place(job_queue: str, organization: str, priority: str) -> tuple[str, tuple]:
+	"""SQL for it, with its values.
+
+	Behind the head of the band, and behind the organization's own last job: four looks into an index.
 
 	Those who are held count too: otherwise later ones would overtake them for ever.
 	"""

@@ -4,7 +4,6 @@
 """
 
 import uuid
-from functools import lru_cache
 
 import frappe
 from frappe import _
@@ -93,8 +92,7 @@ def type_named(name: str):
 
 
 def check(job, job_type) -> None:
-	"""Raises when this cannot become a job."""
-	_check_grounds(job)
+	"""Raises when this cannot become a job, but for its grounds."""
 	if not job_type.is_enabled:
 		throw(_("Job Type {0} is disabled.").format(job.job_type), InvalidJobError)
 	queue_rules.check(job.job_queue, job_type, bool(job.job_schedule))
@@ -105,8 +103,6 @@ def check(job, job_type) -> None:
 	job.unique_key = job.unique_key or None
 	for fieldname in LINKS_WITHIN_ORGANIZATION:
 		tenancy.check_same_organization(job, fieldname)
-	if job.retry_of or job.job_schedule:
-		statements.arrive()  # their names: a job is copied from here on
 	if job.job_template:
 		_check_template(job)
 	check_dependency(job)
@@ -190,19 +186,20 @@ def _refuse_queue(job_queue: str) -> str:
 	return throw(message.format(shown(job_queue)), InvalidJobError)
 
 
-def _check_grounds(job) -> None:
-	"""That its organization works, and that its queue is still there: in one question."""
-	is_groundless = f"({tenancy.is_not_active()} or {_has_no_queue(frappe.local.site)})"
+def check_grounds(job) -> None:
+	"""Raises unless its organization works and its queue is still there."""
+	if statements.value(*groundless(job)):
+		refuse_groundless(job)
+
+
+def groundless(job) -> tuple[str, tuple]:
+	"""SQL that holds if its organization does not work, or its queue is gone; with its values."""
+	has_no_queue = f"not exists (select 1 from `tabJob Queue` where {database.is_just('name')})"
 	values = (job.organization, job.organization, job.job_queue, job.job_queue)
-	statements.if_ever(is_groundless, values, lambda: _refuse_groundless(job))
+	return f"({tenancy.is_not_active()} or {has_no_queue})", values
 
 
-@lru_cache
-def _has_no_queue(_site: str) -> str:
-	return f"not exists (select 1 from `tabJob Queue` where {database.is_just('name')})"
-
-
-def _refuse_groundless(job) -> None:
+def refuse_groundless(job) -> None:
 	tenancy.refuse_if_inactive(job.organization)
 	routes.forget()  # what this process remembers is not true any more
 	_refuse_queue(job.job_queue)
@@ -215,7 +212,6 @@ def _is_default(job, fieldname: str) -> bool:
 
 def _check_template(job) -> None:
 	"""What a job says of its template is to be true."""
-	statements.arrive()  # whether it is for this organization
 	fields = ["template_name", "status", "job_type"]
 	row = frappe.db.get_value("Job Template", job.job_template, fields, as_dict=True)
 	if row.status != "Active":

@@ -28,8 +28,8 @@ from dartwing_jobs.engine.handling import inputs
 from dartwing_jobs.engine.intake import best_effort, fingerprints, foreign, keys, payload
 from dartwing_jobs.engine.intake.frozen import shipped_fields
 from dartwing_jobs.engine.limits import capacity
-from dartwing_jobs.engine.observing import listeners, tracing
-from dartwing_jobs.engine.order import Places
+from dartwing_jobs.engine.observing import journal, listeners, tracing
+from dartwing_jobs.engine.order import Places, first_place
 from dartwing_jobs.engine.outcomes import TICK
 from dartwing_jobs.engine.rules import priorities
 from dartwing_jobs.errors import InvalidJobError
@@ -133,7 +133,7 @@ def submit_alike(job_type: str, many: list[dict], own: list[dict], organization:
 	Nothing is deduplicated. Returns their names in the same order.
 	"""
 	its_type = submission.type_named(job_type)
-	with _submitting(its_type, options), statements.in_one_go():
+	with _submitting(its_type, options):
 		job = _new_job(its_type, organization, options)
 		each = {column: [columns[column] for columns in own] for column in own[0]}
 		jobs = _insert(job, its_type, submission.storable_parameters(its_type, many), keys.ALLOW, each)
@@ -141,7 +141,7 @@ def submit_alike(job_type: str, many: list[dict], own: list[dict], organization:
 
 
 def _submit(its_type, parameters, organization: str | None, options: dict, if_duplicate: str) -> Document:
-	with _submitting(its_type, options), statements.in_one_go():
+	with _submitting(its_type, options):
 		job = _new_job(its_type, organization, options)
 		(answer,) = _insert(
 			job, its_type, submission.storable_parameters(its_type, [parameters]), if_duplicate
@@ -159,7 +159,7 @@ def _submit_many(
 	_check_keys_of_many(len(many), each["idempotency_key"], options)
 	if each["position"]:
 		options = {**options, "position": each["position"][0]}
-	with _submitting(its_type, options), statements.in_one_go():
+	with _submitting(its_type, options):
 		job = _new_job(its_type, organization, options)
 		stored = submission.storable_parameters(its_type, many)
 		answers = _insert(job, its_type, stored, if_duplicate, each) if stored else []
@@ -252,17 +252,31 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: 
 	jobs = _rows(first, stored, each or {})
 	inputs.remember(jobs, its_type)
 	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]
-	if len(jobs) == 1:
-		jobs[0].name = naming.promise_job_name(lambda name: _name(jobs, [name]))
-	else:
-		naming.draw_job_names(len(jobs), lambda names: _name(jobs, names))
+	for job, name in zip(jobs, naming.next_job_names(len(jobs)), strict=True):
+		job.name = name
+	places = _places_for(first)
 	if claims or first.unique_key:
-		statements.arrive()  # their names
-		for job, earlier in _write_what_is_new(jobs, claims, if_duplicate):
+		for job, earlier in _write_what_is_new(jobs, places, claims, if_duplicate):
 			job.name = job.earlier = earlier
 	else:
-		_write(jobs)
+		_write(jobs, places)
 	return jobs
+
+
+def _places_for(job) -> Places:
+	"""Checks the grounds of a job, and asks for its place in line, in one question."""
+	places, (groundless, values) = Places(job.job_queue), submission.groundless(job)
+	place, values_of_place = "null", ()
+	if not (job.run_at or job.depends_on):
+		place, values_of_place = first_place(job.job_queue, job.organization, job.priority)
+	(found,) = statements.fetch(
+		f"select {groundless} as is_groundless, {place} as place", (*values, *values_of_place)
+	)
+	if found.is_groundless:
+		submission.refuse_groundless(job)
+	if found.place:
+		places.begin_at(found.place, job.organization, job.priority)
+	return places
 
 
 def _rows(first, stored: list[str | None], each: dict[str, list | None]) -> list[frappe._dict]:
@@ -281,7 +295,9 @@ def _rows(first, stored: list[str | None], each: dict[str, list | None]) -> list
 	return jobs
 
 
-def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) -> list[tuple]:
+def _write_what_is_new(
+	jobs: list, places: Places, claims: list[keys.Claim], if_duplicate: str
+) -> list[tuple]:
 	"""Returns each job that was not needed, with the name of the earlier one."""
 	try:
 		with foreign.undone_if_refused():
@@ -290,7 +306,7 @@ def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) 
 				answers = {jobs[0].name: holder}
 			keys.refuse_if_unwanted(answers, if_duplicate)
 			if new := [job for job in jobs if job.name not in answers]:
-				_write(new)
+				_write(new, places)
 	except Exception as error:
 		if not database.is_duplicate(error, keys.UNIQUE_INDEX):
 			raise
@@ -299,18 +315,17 @@ def _write_what_is_new(jobs: list, claims: list[keys.Claim], if_duplicate: str) 
 	return [(job, answers[job.name]) for job in jobs if job.name in answers]
 
 
-def _write(jobs: list) -> None:
+def _write(jobs: list, places: Places) -> None:
 	for alike in memberships.take_places(jobs) if jobs[0].job_group else [jobs]:
-		_write_alike(alike)
+		_write_alike(alike, places)
 
 
-def _write_alike(jobs: list) -> None:
+def _write_alike(jobs: list, places: Places) -> None:
 	first = jobs[0]
 	capacity.check(jobs)
 	if not (first.run_at or first.depends_on):
-		_put_in_line(jobs)
+		_put_in_line(jobs, places)
 	for batch in _batches(jobs):
-		statements.arrive_if_asked()  # the names that were drawn
 		_write_batch(batch)
 	tracing.describe(first)
 	call_workers_after_commit(first)
@@ -319,14 +334,12 @@ def _write_alike(jobs: list) -> None:
 
 
 def _write_batch(jobs: list) -> None:
-	"""In a packet of its own, and before anything is promised for after the commit."""
-	statements.insert(DOCTYPE, jobs)
-	rows = _first_log_rows(jobs)
-	log.insert_rows(rows)
-	statements.arrive()
-	if len(jobs) == 1:
-		for row in rows:  # what is told after the commit is not about a promise
-			row["background_job"] = jobs[0].name
+	"""In a packet of its own, and before anything is to be done after the commit."""
+	rows, trip = _first_log_rows(jobs), statements.Trip()
+	trip.insert(DOCTYPE, jobs)
+	trip.insert("Job Execution Log", rows)
+	trip.send()
+	journal.tell_after_commit(rows)
 
 
 def _moment_to_wait_for(job) -> datetime | None:
@@ -336,17 +349,9 @@ def _moment_to_wait_for(job) -> datetime | None:
 	return job.scheduled_utc if job.scheduled_utc > database.utc_now() else None
 
 
-def _name(jobs: list, names: list[str]) -> None:
-	for job, name in zip(jobs, names, strict=True):
-		job.name = name
-
-
-def _put_in_line(jobs: list) -> None:
-	places = Places(jobs[0].job_queue)
+def _put_in_line(jobs: list, places: Places) -> None:
 	for job in jobs:
-		job.status, job.moves = states.QUEUED, 1
-		place = places.promise(job) if len(jobs) == 1 else places.next(job.organization, job.priority)
-		job.update(place)
+		job.update(places.next(job.organization, job.priority), status=states.QUEUED, moves=1)
 
 
 def _first_log_rows(jobs: list) -> list[dict]:

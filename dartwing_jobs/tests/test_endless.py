@@ -35,9 +35,9 @@ def counted(monkeypatch):
 	"""How many statements are sent inside."""
 	real, sent = statements._send, []
 
-	def send(waiting: list) -> None:
-		sent.append(waiting)
-		real(waiting)
+	def send(statement: str, values: tuple | list):
+		sent.append((statement, values))
+		return real(statement, values)
 
 	monkeypatch.setattr(statements, "_send", send)
 	return sent
@@ -177,8 +177,8 @@ def test_a_cancel_does_not_read_again_what_it_has_canceled(world, monkeypatch, c
 	frappe.db.commit()
 	cancel_group(new.name)
 	frappe.db.commit()
-	looks = [one for trip in counted for one in trip if one.statement == groups.WAITING.format(groups.BATCH)]
-	places = [look.values[1] for look in looks]
+	look = groups.WAITING.format(groups.BATCH)
+	places = [values[1] for statement, values in counted if statement == look]
 	assert places[:7] == [groups.LAST_PLACE, 26, 21, 16, 11, 6, 1]
 
 

@@ -1,14 +1,13 @@
 """What workers ask again and again costs what it returns, however many jobs wait, and for whatever."""
 
 import re
-from collections.abc import Iterator
 from datetime import datetime
 
 import frappe
 import pytest
 
 from dartwing_jobs.dartwing_jobs.doctype.background_job.background_job import INDEXES
-from dartwing_jobs.engine import claim, dependents, order, promote, retention, sending, statements, sweep
+from dartwing_jobs.engine import claim, dependents, order, promote, retention, statements, sweep
 from dartwing_jobs.engine.limits import holds
 
 TABLE = "`tabBackground Job`"
@@ -116,9 +115,10 @@ def asked(monkeypatch, crowd):
 	"""Gives the questions about jobs that some code sends to the database, as they are sent."""
 	real_send, sent = statements._send, []
 
-	def send(waiting: list) -> None:
-		sent.extend(question for question in questions_in(waiting) if "tabBackground Job" in question[0])
-		real_send(waiting)
+	def send(statement: str, values: tuple | list):
+		if statement.lower().startswith("select") and "tabBackground Job" in statement:
+			sent.append((statement, values))
+		return real_send(statement, values)
 
 	def asking(question) -> list[tuple[str, tuple]]:
 		with monkeypatch.context() as patched:
@@ -128,16 +128,6 @@ def asked(monkeypatch, crowd):
 		return sent
 
 	return asking
-
-
-def questions_in(waiting: list[sending.Waiting]) -> Iterator[tuple[str, list]]:
-	"""With their values. Conditions, and what the server keeps for itself, are asked in other statements."""
-	for part in sending.plan_of(waiting).parts:
-		members = waiting[part.start : part.end]
-		if part.kind in (sending.KEEP, sending.CONDITION):
-			yield from ((f"select {one.statement} as kept", list(one.values)) for one in members)
-		elif part.kind in (sending.ROWS, sending.VALUE):
-			yield part.alone, sending.values_of(members)
 
 
 @pytest.mark.parametrize("name", QUESTIONS)
@@ -153,7 +143,6 @@ def test_a_question_is_answered_from_its_index(asked, name):
 def test_asking_in_vain_costs_next_to_nothing(asked, name):
 	question, indexes = IN_VAIN[name]
 	questions = asked(question)
-	# MariaDB is asked for the head of a line by a statement of its own
 	assert len(questions) == 1
 	for statement in questions:
 		assert found(statement) == []

@@ -1,9 +1,9 @@
-"""Statements that travel together: what they promise, ask and stop for. Nothing here is committed."""
+"""The engine's own statements, alone and several in one trip."""
 
 import frappe
 import pytest
 
-from dartwing_jobs.engine import claim, naming, order, rows, sending, statements
+from dartwing_jobs.engine import claim, database, order, rows, statements
 from dartwing_jobs.tests.test_fairness import WORKERS, Line
 from dartwing_jobs.tests.world import make_queue
 
@@ -43,28 +43,156 @@ def names() -> list[str]:
 	return [f"statements-{frappe.generate_hash(length=8)}-{number}" for number in range(4)]
 
 
-def test_what_hardly_ever_is_so_ends_no_trip(names):
-	with statements.in_one_go():
-		statements.insert(TABLE, [row(names[0])])
-		statements.if_ever("1 = 2", (), pytest.fail)
-		statements.insert(TABLE, [row(names[1])])
+def test_what_is_asked_is_answered_by_name():
+	(found,) = statements.fetch("select 1 as one, %s as word, null as nothing", ("it's",))
+	assert found == {"one": 1, "word": "it's", "nothing": None}
+	assert statements.fetch("select name from `tabDocType` where name = %s", ("nobody",)) == []
+	assert statements.value("40 + %s", (2,)) == 42
+
+
+def test_a_percent_sign_is_one_where_there_are_no_values():
+	assert statements.value("'100%'") == "100%"
+
+
+def test_rows_that_are_there_already_are_left_as_they_are(names):
+	assert statements.insert_missing(TABLE, [row(name) for name in names[:2]]) == 2
+	assert statements.insert_missing(TABLE, [row(name) for name in names]) == 2
+	assert there(*names) == names
+
+
+def test_an_update_tells_whether_the_row_was_as_expected(names):
+	statements.insert(TABLE, [row(names[0])])
+	assert statements.update(TABLE, names[0], {"idx": 1}, {"idx": 0})
+	assert not statements.update(TABLE, names[0], {"idx": 2}, {"idx": 0})
+	assert frappe.db.get_value(TABLE, names[0], "idx") == 1
+
+
+@pytest.fixture
+def trips(monkeypatch) -> list[str]:
+	"""What is sent, one by one."""
+	real, sent = statements._send, []
+
+	def send(statement: str, values):
+		sent.append(statement)
+		return real(statement, values)
+
+	monkeypatch.setattr(statements, "_send", send)
+	return sent
+
+
+def test_nothing_is_sent_before_the_trip(names, trips):
+	trip = statements.Trip()
+	trip.insert(TABLE, [row(names[0])])
+	trip.update(TABLE, names[0], {"idx": 7})
+	trip.execute(
+		f"update `tab{TABLE}` set docstatus = %s where name like '%%%%' and name = %s", (1, names[0])
+	)
+	trip.execute(f"update `tab{TABLE}` set modified_by = '100%' where name = '{names[0]}'")
+	assert trips == []
+	trip.send()
+	assert len(trips) == (1 if frappe.db.db_type == "mariadb" else 4)
+	written = frappe.db.get_value(TABLE, names[0], ["idx", "docstatus", "modified_by"])
+	assert written == (7, 1, "100%")
+
+
+def test_what_was_sent_is_not_sent_again(names, trips):
+	trip = statements.Trip()
+	trip.insert(TABLE, [row(names[0])])
+	trip.send()
+	trip.send()
+	assert len(trips) == 1
+
+
+def test_an_empty_trip_sends_nothing(trips):
+	statements.Trip().send()
+	assert trips == []
+
+
+@pytest.mark.parametrize("others", [0, 1])
+def test_a_row_that_is_not_as_expected_ends_the_trip(names, others):
+	"""Alone, and among others: nothing behind it is done, and what was before is the caller's to undo."""
+	statements.insert(TABLE, [row(names[0])])
+	trip = statements.Trip()
+	for name in names[1 : 1 + others]:
+		trip.insert(TABLE, [row(name)])
+	trip.update_or_raise(TABLE, names[0], {"idx": 2}, {"idx": 1}, Refused("of test"))
+	for name in names[2 : 2 + others]:
+		trip.insert(TABLE, [row(name)])
+	with pytest.raises(Refused, match="of test"):
+		trip.commit()
+	assert there(*names) == names[: 1 + others]
+	frappe.db.rollback()
+	assert there(*names) == []
+
+
+def test_it_is_told_which_row_was_not_as_expected(names):
+	statements.insert(TABLE, [row(name) for name in names])
+	trip = statements.Trip()
+	for number, name in enumerate(names):
+		trip.update_or_raise(TABLE, name, {"idx": 2}, {"idx": 0 if number < 2 else 1}, Refused(name))
+	with pytest.raises(Refused, match=names[2]):
+		trip.send()
+
+
+def test_a_row_that_is_as_expected_lets_the_trip_go_on(names):
+	statements.insert(TABLE, [row(names[0])])
+	trip = statements.Trip()
+	trip.update_or_raise(TABLE, names[0], {"idx": 1}, {"idx": 0}, Refused())
+	trip.insert(TABLE, [row(names[1])])
+	trip.send()
 	assert there(*names) == names[:2]
 
 
-def test_if_it_is_so_what_follows_waits_for_what_is_done_about_it(names):
-	seen = []
+def test_what_the_database_refuses_is_told_in_its_own_words(names):
+	trip = statements.Trip()
+	trip.insert(TABLE, [row(names[0])])
+	trip.insert(TABLE, [row(names[0])])
+	with pytest.raises(Exception, match=names[0]) as refused:
+		trip.send()
+	assert database.is_refusal(refused.value)
 
-	def see() -> None:
-		seen.append(there(*names))
-		statements.insert(TABLE, [row(names[2])])
 
-	with statements.in_one_go():
-		statements.insert(TABLE, [row(names[0])])
-		statements.if_ever("1 = %s", (1,), see)
-		statements.insert(TABLE, [row(names[1])])
-		statements.insert_last(TABLE, [row(names[3])])
-	assert seen == [names[:1]]
-	assert there(*names) == names
+def test_a_trip_commits_what_it_brings_along(names, trips):
+	trip = statements.Trip()
+	trip.insert(TABLE, [row(name) for name in names[:2]])
+	trip.update(TABLE, names[0], {"idx": 1})
+	trip.commit()
+	assert len(trips) == (1 if frappe.db.db_type == "mariadb" else 2)
+	frappe.db.rollback()
+	assert there(*names) == names[:2]
+	frappe.db.delete(TABLE, {"name": ["in", names]})
+	frappe.db.commit()
+
+
+def test_a_commit_does_what_belongs_before_it_and_leaves_the_rest(names):
+	done = []
+	frappe.db.before_commit.add(lambda: done.append("before"))
+	frappe.db.after_commit.add(lambda: done.append("after"))
+	frappe.db.after_rollback.add(lambda: done.append("never"))
+	statements.execute(f"update `tab{TABLE}` set idx = 1 where name = %s", (names[0],))
+	assert frappe.db.transaction_writes
+	statements.commit()
+	assert done == ["before"]
+	assert not frappe.db.transaction_writes
+	database.do_what_waits("of test")
+	frappe.db.rollback()
+	assert done == ["before", "after"]
+
+
+def test_many_rows_are_written_as_they_are(names):
+	"""What all have in common, what differs, what only some have."""
+	moment = frappe.utils.now_datetime()
+	new = [
+		{**row(f"{names[0]}-{number}"), "idx": number, "owner": "it's 100%" if number % 2 else None}
+		for number in range(20)
+	]
+	new = [{**one, "creation": moment, "modified": moment, "docstatus": 1} for one in new]
+	statements.insert(TABLE, new)
+	columns = ", ".join(f"`{column}`" for column in new[0])
+	found = statements.fetch(
+		f"select {columns} from `tab{TABLE}` where name like %s order by idx", (f"{names[0]}-%",)
+	)
+	assert found == new
 
 
 @pytest.mark.parametrize("digits", range(1, 7))
@@ -73,68 +201,6 @@ def test_a_moment_is_packed_with_six_digits(digits):
 	moment = f"cast('2026-01-01 00:00:00.{'123456'[:digits]}' as {MOMENT[frappe.db.db_type]})"
 	packed = statements.value(f"(select {statements.packed((), at=statements.written(moment))})")
 	assert statements.unpack(packed).at[11:] == f"00:00:00.{'123456'[:digits].ljust(6, '0')}"
-
-
-def test_it_may_be_so_more_than_once(names):
-	calls = []
-	with statements.in_one_go():
-		statements.value_later("40 + %s", (2,), calls.append)
-		statements.if_ever("1 = 1", (), lambda: calls.append("first"))
-		statements.insert(TABLE, [row(names[0])])
-		statements.if_ever("2 = 2", (), lambda: calls.append("second"))
-		statements.insert(TABLE, [row(names[1])])
-	assert calls == [42, "first", "second"]
-	assert there(*names) == names[:2]
-
-
-def test_who_refuses_then_stops_what_follows(names):
-	def refuse() -> None:
-		raise Refused
-
-	with pytest.raises(Refused), statements.in_one_go():
-		statements.insert(TABLE, [row(names[0])])
-		statements.if_ever("1 = 1", (), refuse)
-		statements.insert(TABLE, [row(names[1])])
-		statements.commit()
-	assert there(*names) == names[:1]
-	frappe.db.rollback()
-	assert there(*names) == []
-
-
-def test_outside_of_a_trip_it_is_asked_at_once():
-	calls = []
-	statements.if_ever("1 = 1", (), lambda: calls.append("now"))
-	statements.if_ever("1 = 2", (), lambda: calls.append("never"))
-	assert calls == ["now"]
-
-
-def test_a_promise_is_written_before_anybody_knows_it(names):
-	known = []
-	with statements.in_one_go():
-		promised = statements.promise("of_test", "concat(%s, '-0')", (names[0][:-2],), known.append)
-		statements.arrive_if_asked()
-		statements.insert(TABLE, [row(promised or known[0])])
-		statements.arrive()
-	assert known == names[:1]
-	assert there(*names) == names[:1]
-
-
-def test_what_is_written_out_once_is_not_remembered(names):
-	"""Rows that may be missing are many, and no two of their statements are the same."""
-	assert statements.insert_missing(TABLE, [row(name) for name in names]) == 4
-	assert statements.insert_missing(TABLE, [row(name) for name in names]) == 0
-	known = sending._plan.cache_info().misses
-	statements.insert_missing(TABLE, [row(f"{name}-again") for name in names])
-	assert sending._plan.cache_info().misses == known
-
-
-def test_a_promised_name_is_like_one_that_is_drawn():
-	names = []
-	with statements.in_one_go():
-		naming.promise_job_name(names.append)
-	(drawn,) = naming.next_job_names(1)
-	prefix, number = names[0].rsplit("-", 1)
-	assert drawn == f"{prefix}-{int(number) + 1:05d}"
 
 
 @pytest.mark.parametrize("already_started", range(claim.LOW_TURN))
@@ -235,7 +301,7 @@ def test_a_text_is_written_as_the_server_reads_it_now(text):
 	assert statements.value("%s", (text,)) == text
 
 
-def test_what_could_not_be_prepared_is_not_taken_for_prepared():
+def test_what_could_not_be_asked_may_be_asked_again():
 	statement = "select %s as one from `statements_of_test`"
 	for _ in range(2):
 		with pytest.raises(Exception, match="statements_of_test"):
@@ -248,15 +314,31 @@ def test_what_could_not_be_prepared_is_not_taken_for_prepared():
 		frappe.db.sql("drop table `statements_of_test`")
 
 
-def test_a_promise_is_known_as_it_was_kept_also_behind_what_hardly_ever_is_so(names):
-	"""Whoever asks in between sends what waits, and the promise is handed over later."""
-	known = []
-	with statements.in_one_go():
-		statements.if_ever("1 = 1", (), lambda: statements.insert(TABLE, [row(names[1])]))
-		statements.insert(TABLE, [row(names[2])])
-		promised = statements.promise("behind", "concat(%s, '-0')", (names[0][:-2],), known.append)
-		statements.arrive_if_asked()
-		statements.insert_last(TABLE, [row(promised or known[0])])
-		statements.fetch("select 1 as one")
-	assert known == names[:1]
-	assert there(*names) == names[:3]
+def test_what_others_ask_afterwards_is_answered():
+	statements.fetch("select 1 as one")
+	assert list(frappe.db.sql("select 2")) == [(2,)]
+
+
+def test_an_error_is_the_drivers_own_and_leaves_the_connection_usable():
+	with pytest.raises(Exception, match="nowhere") as refused:
+		frappe.db.sql("select * from nowhere")
+	frappe.db.rollback()
+	with pytest.raises(type(refused.value), match="nowhere"):
+		statements.fetch("select * from nowhere")
+	frappe.db.rollback()
+	assert statements.value("1 + 1") == 2
+
+
+def test_a_connection_that_is_cut_is_known_as_lost():
+	with database.beside():
+		own = "connection_id()" if frappe.db.db_type == "mariadb" else "pg_backend_pid()"
+		cut(statements.value(own))
+		with pytest.raises(Exception) as lost:
+			statements.fetch("select 1 as one")
+		assert database.is_lost_connection(lost.value)
+
+
+def cut(number: int) -> None:
+	end = f"kill {number}" if frappe.db.db_type == "mariadb" else f"select pg_terminate_backend({number})"
+	with database.beside():
+		frappe.db.sql(end)

@@ -42,7 +42,6 @@ def join(job) -> None:
 
 def take_places(jobs: list) -> list[list]:
 	"""Jobs that have joined together, with names and places of their own; those that wait alike, together."""
-	statements.arrive()  # their names
 	first, group = jobs[0], _held(jobs[0].job_group)
 	if first.retry_of and _place_of_retried(first):
 		_reopen(group, first)

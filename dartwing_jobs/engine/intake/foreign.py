@@ -39,16 +39,20 @@ def conflicts_named(message: str | None = None) -> Iterator[None]:
 def undone_if_refused() -> Iterator[None]:
 	"""Inside, waits for others are short; what raises leaves nothing behind in the caller's transaction."""
 	database_type = frappe.db.db_type
-	statements.execute_later(WAIT_SHORTLY[database_type].format(seconds=WAIT_SECONDS))
-	statements.execute_later(f"savepoint {SAVEPOINT}")
+	_send(WAIT_SHORTLY[database_type].format(seconds=WAIT_SECONDS), f"savepoint {SAVEPOINT}")
 	try:
 		yield
-		statements.execute_later(f"release savepoint {SAVEPOINT}")
-		statements.execute_later(WAIT_AS_BEFORE[database_type])
-		statements.arrive()
+		_send(f"release savepoint {SAVEPOINT}", WAIT_AS_BEFORE[database_type])
 	except Exception as error:
 		if not database.has_lost_transaction(error):
 			statements.execute(f"rollback to savepoint {SAVEPOINT}")
 		if not database.is_lost_connection(error):
 			statements.execute(WAIT_AS_BEFORE[database_type])
 		raise
+
+
+def _send(*several: str) -> None:
+	trip = statements.Trip()
+	for statement in several:
+		trip.execute(statement)
+	trip.send()

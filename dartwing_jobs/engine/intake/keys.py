@@ -89,13 +89,12 @@ def is_given(job) -> bool:
 
 def take(claims: list[Claim]) -> dict[str, str]:
 	"""Takes what is claimed; for each job that came too late: the name of the one that answers for it."""
-	moments: list[datetime] = []
-	statements.value_later("utc_timestamp(6)", (), moments.append)
+	utc = clock.utc_now()
 	answers: dict[str, str] = {}
 	for kind in KINDS:
 		wanted = [one for one in claims if one.kind == kind and one.job.name not in answers]
 		if wanted:
-			answers |= _take(wanted, moments)
+			answers |= _take(wanted, utc)
 	if answers:
 		_let_go(claims, answers)
 	return {name: _last(answers, name) for name in answers}
@@ -198,7 +197,7 @@ def follow(job, to_status: str, now: datetime, changes: dict) -> None:
 		columns["error_ref"] = job.name
 	assignments = ", ".join(f"`{column}` = %s" for column in columns)
 	statement = f"update `tab{DOCTYPE}` set {assignments} where background_job = %s"
-	statements.execute_later(statement, [*columns.values(), job.name])
+	statements.execute(statement, [*columns.values(), job.name])
 
 
 def hand_over(from_job: str, to_job: str) -> None:
@@ -233,7 +232,7 @@ def _claim(job, kind: str, key: str, seconds: int, parameters: str | None) -> Cl
 	return Claim(job, kind, key, fingerprints.exact_digest([kind, key]), of_parameters, seconds)
 
 
-def _take(claims: list[Claim], moments: list[datetime]) -> dict[str, str]:
+def _take(claims: list[Claim], utc: datetime) -> dict[str, str]:
 	"""Claims of one kind: by a new row, or by a row whose job or time is over; else its job answers."""
 	found = _find(claims)
 	firsts: dict[str, Claim] = {}
@@ -246,9 +245,9 @@ def _take(claims: list[Claim], moments: list[datetime]) -> dict[str, str]:
 		claim = firsts.pop(key_hash)
 		if _is_answer(row):
 			answers[claim.job.name] = _answer(claim, row.params_hash, row.background_job)
-		elif not _take_over(claim, row, moments[0]):
+		elif not _take_over(claim, row, utc):
 			lost.append(claim)
-	lost += _insert(list(firsts.values()), moments[0])
+	lost += _insert(list(firsts.values()), utc)
 	return answers | (_answers_of_winners(lost) if lost else {})
 
 
@@ -271,8 +270,6 @@ def _answer(claim: Claim, params_hash: str, job_name: str) -> str:
 def _find(claims: list[Claim], how: str = "") -> dict:
 	"""The rows that stand for these claims, by their hash."""
 	hashes, found = list({claim.key_hash for claim in claims}), []
-	if len(hashes) > 1:
-		statements.arrive()  # alone: a statement as long as this is not worth preparing
 	for start in range(0, len(hashes), ROWS_AT_ONCE):
 		some = hashes[start : start + ROWS_AT_ONCE]
 		found += statements.fetch(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import frappe
 from frappe import _
 
-from dartwing_jobs.engine import database, statements
+from dartwing_jobs.engine import database
 from dartwing_jobs.engine.burials import ALERT
 from dartwing_jobs.engine.limits import reservations, turnstiles
 from dartwing_jobs.engine.rules import policies, routes
@@ -43,7 +43,6 @@ def check(jobs: list) -> None:
 	limits = [] if jobs[0].job_type == ALERT else _limits_on(jobs[0])
 	if not limits:
 		return
-	statements.arrive()  # their names, too
 	exceeded = _reserve(jobs, limits)
 	if exceeded and reservations.give_back_vanished():
 		exceeded = _reserve(jobs, limits)

@@ -58,10 +58,10 @@ def write_apart(fire: Fire) -> None:
 		fire.fire_at += TICK
 
 
-def tell(fire: Fire) -> None:
-	"""Completes the row of a fire that was written before its job."""
+def tell(fire: Fire, trip: statements.Trip) -> None:
+	"""Completes the row of a fire that was written before its job, when the trip is sent."""
 	columns = {"background_job": fire.job, "outcome": fire.outcome, "message": _told(fire.message)}
-	statements.update_later(DOCTYPE, fire.name, columns)
+	trip.update(DOCTYPE, fire.name, columns)
 
 
 def delete_of(schedule: str) -> None:

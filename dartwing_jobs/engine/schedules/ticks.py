@@ -190,30 +190,32 @@ def _fire(fired: list[Fire], grounds: Grounds, now: datetime) -> None:
 
 
 def _tell_all(fired: list[Fire]) -> None:
-	with statements.in_one_go():
-		for fire in fired:
-			fires.tell(fire)
+	trip = statements.Trip()
+	for fire in fired:
+		fires.tell(fire, trip)
+	trip.send()
 
 
 def _fire_unless_in_the_way(fire: Fire, grounds: Grounds) -> None:
 	unfinished = overlaps.unfinished_jobs(fire.schedule.name)
 	if not overlaps.is_in_the_way(fire, unfinished):
 		fire_jobs.make_or_tell(fire, grounds, unfinished[0] if unfinished else None)
-		fires.tell(fire)  # now: the next fire of this schedule looks for it
+		_tell_all([fire])  # now: the next fire of this schedule looks for it
 
 
 def _settle(due: list, written: list[Fire]) -> None:
 	"""Tells what became of the fires, and when their schedules fire next."""
 	last_fires = {fire.schedule.name: fire.fire_at for fire in written}
-	with statements.in_one_go():
-		for fire in written:
-			if fire.outcome != MISSED:
-				fires.tell(fire)
-		for schedule in due:
-			columns = {"next_fire_at": schedule.following}
-			if schedule.name in last_fires:
-				columns["last_fire_at"] = last_fires[schedule.name]
-			statements.update_later(schedules.DOCTYPE, schedule.name, columns)
+	trip = statements.Trip()
+	for fire in written:
+		if fire.outcome != MISSED:
+			fires.tell(fire, trip)
+	for schedule in due:
+		columns = {"next_fire_at": schedule.following}
+		if schedule.name in last_fires:
+			columns["last_fire_at"] = last_fires[schedule.name]
+		trip.update(schedules.DOCTYPE, schedule.name, columns)
+	trip.send()
 	for schedule in due:
 		if schedule.broken:
 			schedules.disable(schedule, schedule.broken)

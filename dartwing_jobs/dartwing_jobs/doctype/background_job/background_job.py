@@ -90,6 +90,7 @@ class BackgroundJob(JobsDocument):
 
 	def validate(self):
 		if self.is_new():
+			submission.check_grounds(self)
 			submission.check(self, submission.type_of(self))
 			capacity.check([self])
 		else:
