@@ -82,12 +82,16 @@ def row(
 	return row
 
 
-def retold(row: dict, job) -> dict:
-	"""The same event of another job that differs in its name and number, and if it has one, its schedule."""
-	told = {**row, "name": naming.next_row_name(), "background_job": job.name, "job_id": job.job_id}
-	if job.job_schedule:
-		told |= {field: job.get(field) for field in FROM_THE_JOB}
-		told["details"] = row["details"] and _as_json(_told_by(job))
+def retold(row: dict, jobs: list) -> list[dict]:
+	"""The same event of other jobs that differ in their names, numbers and, if they have any, schedules."""
+	told = [
+		{**row, "name": name, "background_job": job.name, "job_id": job.job_id}
+		for job, name in zip(jobs, naming.next_row_names(len(jobs)), strict=True)
+	]
+	for job, its_row in zip(jobs, told, strict=True):
+		if job.job_schedule:
+			its_row |= {field: job.get(field) for field in FROM_THE_JOB}
+			its_row["details"] = row["details"] and _as_json(_told_by(job))
 	return told
 
 

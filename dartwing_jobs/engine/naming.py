@@ -10,18 +10,24 @@ from dartwing_jobs import clock
 from dartwing_jobs.engine import job_numbers
 
 
-def next_job_name() -> str:
-	return next_job_names(1)[0]
+def next_job_name(now: datetime) -> str:
+	return next_job_names(1, now)[0]
 
 
-def next_job_names(count: int) -> list[str]:
-	prefix = f"JOB-{clock.now().year}-"
+def next_job_names(count: int, now: datetime) -> list[str]:
+	prefix = f"JOB-{now.year}-"
 	return [f"{prefix}{number:05d}" for number in job_numbers.take(count)]
 
 
 def next_row_name() -> str:
 	"""For rows that nobody names: in the order of time, so that each lands beside the last one."""
-	return f"{clock.microseconds():014x}{random.getrandbits(32):08x}"
+	return next_row_names(1)[0]
+
+
+def next_row_names(count: int) -> list[str]:
+	"""The same for many at once, of which no two have the same microsecond."""
+	first = clock.microseconds()
+	return [f"{first + number:014x}{random.getrandbits(32):08x}" for number in range(count)]
 
 
 def first_row_name_of_the_last(seconds: float) -> str:

@@ -19,10 +19,11 @@ OUT_OF_LINE = {"line": None, "claim_key": 0}
 NOT_HELD = {"held_by": None, "held_reason": None, "held_key": 0}
 REASON_LENGTH = 140
 HEAD = """(select min(claim_key) from `tabBackground Job`
-	where line = %s and claim_key >= %s and claim_key < %s)"""
+	where line = %s and claim_key >= {start} and claim_key < {end})"""
 OWN = """(select max(claim_key) from `tabBackground Job`
-	where line = %s and organization = %s and claim_key >= %s and claim_key < %s)"""
-FIRST_PLACE = f"""greatest(%s, 1 + mod(least(coalesce({HEAD}, %s), coalesce({HEAD}, %s)), %s),
+	where line = %s and organization = %s and claim_key >= {start} and claim_key < {end})"""
+FIRST_PLACE = f"""greatest({{start}},
+	1 + mod(least(coalesce({HEAD}, {{end}}), coalesce({HEAD}, {{end}})), {{end}}),
 	1 + coalesce({OWN}, 0), 1 + coalesce({OWN}, 0))"""
 
 
@@ -74,6 +75,5 @@ def first_place(job_queue: str, organization: str, priority: str) -> tuple[str, 
 	"""
 	start, end = band(RANKS[priority])
 	held = beside(job_queue)
-	heads = (job_queue, start, end, end, held, start, end, end)
-	own = (job_queue, organization, start, end, held, organization, start, end)
-	return FIRST_PLACE, (start, *heads, end, *own)
+	place = FIRST_PLACE.format(start=start, end=end)
+	return place, (job_queue, held, job_queue, organization, held, organization)

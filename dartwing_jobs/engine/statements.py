@@ -6,7 +6,9 @@ databases differ stands at the end of this file, and which drivers there are: Py
 
 import json
 import re
-from operator import itemgetter
+from collections.abc import Iterable
+from itertools import chain, repeat
+from operator import is_
 from typing import NamedTuple
 
 import frappe
@@ -164,27 +166,37 @@ def _update(doctype: str, name: str, columns: dict, guard: dict) -> tuple[str, l
 
 def _insert(doctype: str, rows: list[dict]) -> tuple[str, list]:
 	"""Columns that no row has a value for are left to their default, which is none too."""
-	columns = _columns_with_values(rows)
-	values_of = itemgetter(*columns)
-	places = f"({', '.join(['%s'] * len(columns))})"
-	names = ", ".join([f"`{column}`" for column in columns])
-	statement = f"insert into `tab{doctype}` ({names}) values {', '.join([places] * len(rows))}"
-	return statement, [value for row in rows for value in values_of(row)]
+	values = {column: [row[column] for row in rows] for column in rows[0]}
+	values = {column: many for column, many in values.items() if not _are_all(many, None)}
+	if len(rows) >= MANY_ROWS and _is_mariadb():
+		return _insert_what_differs(doctype, values)
+	return f"insert into `tab{doctype}` ({_named(values)}) values {_places(values)}", _in_rows(values)
 
 
-def _columns_with_values(rows: list[dict]) -> list[str]:
-	first, *others = rows
-	return [
-		column
-		for column, value in first.items()
-		if value is not None or any(row[column] is not None for row in others)
-	]
+def _are_all(many: list, one: object) -> bool:
+	"""The same object, that is: 3 equals 3.0, and is something else."""
+	return all(map(is_, many, repeat(one)))
+
+
+def _named(columns: Iterable[str]) -> str:
+	return ", ".join([f"`{column}`" for column in columns])
+
+
+def _places(values: dict[str, list]) -> str:
+	row = f"({', '.join(['%s'] * len(values))})"
+	return ", ".join([row] * len(next(iter(values.values()))))
+
+
+def _in_rows(values: dict[str, list]) -> list:
+	return list(chain.from_iterable(zip(*values.values(), strict=True)))
 
 
 # how the two databases differ
 
 # what only MariaDB understands, and needs
 HINT = re.compile(r" force index \(\w+\)")
+# from so many rows on, MariaDB is told once what all of them have in common
+MANY_ROWS = 4
 # how MariaDB says that a write has stopped the trip that it is on: its number for signals, and their text
 SIGNALED, STOPPED_AT = 1644, "dartwing stopped at "
 
@@ -219,6 +231,16 @@ def _leaving_out_duplicates(insert: str) -> str:
 	if _is_mariadb():
 		return insert.replace("insert into", "insert ignore into", 1)
 	return f"{insert} on conflict do nothing"
+
+
+def _insert_what_differs(doctype: str, values: dict[str, list]) -> tuple[str, list]:
+	"""Most columns are the same in all rows: writing them out for each takes longer than all the rest."""
+	same = {column: many[0] for column, many in values.items() if _are_all(many, many[0])}
+	different = {column: many for column, many in values.items() if column not in same}
+	statement = f"""insert into `tab{doctype}` ({_named([*different, *same])})
+		with new_rows ({_named(different)}) as (values {_places(different)})
+		select {", ".join([_named(different), *["%s"] * len(same)])} from new_rows"""
+	return statement, [*_in_rows(different), *same.values()]
 
 
 def _send_as_one(writes: list[Write]) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from functools import lru_cache
+from itertools import chain
 
 import frappe
 from frappe import _
@@ -150,7 +151,7 @@ def _submit(its_type, parameters, organization: str | None, options: dict, if_du
 			return _earlier(answer)
 	# a document sets what it is given one by one, and nothing to the rest
 	told = {name: value for name, value in answer.items() if value is not None}
-	return frappe.get_doc({"doctype": DOCTYPE, **told})
+	return frappe.get_doc({"doctype": DOCTYPE, **_zeros(), **told})
 
 
 def _submit_many(
@@ -219,12 +220,18 @@ def _checked_options(options: dict) -> dict:
 
 @lru_cache
 def _blank_row() -> dict:
-	"""A job that says nothing: each field's default, or what its column has where that is not nothing."""
+	"""A job that says nothing: each field's default."""
 	fields = shipped_fields().values()
 	words = {field.fieldname: field.default for field in fields if field.fieldtype == "Select"}
 	numbers = {field.fieldname: int(field.default or 0) for field in fields if field.fieldtype in NUMBERS}
-	given = {name: value for name, value in words.items() if value is not None}
-	return {**given, **numbers, "doctype": DOCTYPE, "docstatus": 0, "idx": 0}
+	return {name: value for name, value in (words | numbers).items() if value} | {"doctype": DOCTYPE}
+
+
+@lru_cache
+def _zeros() -> dict:
+	"""What is nothing in a new job, and is written by nobody: columns of numbers are 0 by themselves."""
+	numbers = [field.fieldname for field in shipped_fields().values() if field.fieldtype in NUMBERS]
+	return dict.fromkeys(["docstatus", "idx", *numbers], 0)
 
 
 def _check_keys_of_many(count: int, idempotency_keys: list | None, options: dict) -> None:
@@ -251,8 +258,8 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: 
 	del first["doctype"]  # it is no column
 	jobs = _rows(first, stored, each or {})
 	inputs.remember(jobs, its_type)
-	claims = [claim for job in jobs for claim in keys.claims_of(job, its_type, if_duplicate)]
-	for job, name in zip(jobs, naming.next_job_names(len(jobs)), strict=True):
+	claims = keys.claims_of_all(jobs, its_type, if_duplicate)
+	for job, name in zip(jobs, naming.next_job_names(len(jobs), first.created_at), strict=True):
 		job.name = name
 	places = _places_for(first)
 	if claims or first.unique_key:
@@ -265,17 +272,15 @@ def _insert(first, its_type, stored: list[str | None], if_duplicate: str, each: 
 
 def _places_for(job) -> Places:
 	"""Checks the grounds of a job, and asks for its place in line, in one question."""
-	places, (groundless, values) = Places(job.job_queue), submission.groundless(job)
-	place, values_of_place = "null", ()
+	(groundless, values), place, of_place = submission.groundless(job), "0", ()
 	if not (job.run_at or job.depends_on):
-		place, values_of_place = first_place(job.job_queue, job.organization, job.priority)
-	(found,) = statements.fetch(
-		f"select {groundless} as is_groundless, {place} as place", (*values, *values_of_place)
-	)
-	if found.is_groundless:
+		place, of_place = first_place(job.job_queue, job.organization, job.priority)
+	found = statements.value(f"case when {groundless} then null else {place} end", (*values, *of_place))
+	if found is None:
 		submission.refuse_groundless(job)
-	if found.place:
-		places.begin_at(found.place, job.organization, job.priority)
+	places = Places(job.job_queue)
+	if found:
+		places.begin_at(found, job.organization, job.priority)
 	return places
 
 
@@ -329,17 +334,19 @@ def _write_alike(jobs: list, places: Places) -> None:
 		_write_batch(batch)
 	tracing.describe(first)
 	call_workers_after_commit(first)
-	for job in jobs:
-		listeners.tell_after_commit(job.name, None, job.status)
+	if listeners.somebody_listens():
+		for job in jobs:
+			listeners.tell_after_commit(job.name, None, job.status)
 
 
 def _write_batch(jobs: list) -> None:
 	"""In a packet of its own, and before anything is to be done after the commit."""
-	rows, trip = _first_log_rows(jobs), statements.Trip()
+	trip, told = statements.Trip(), _first_log_rows(jobs)
 	trip.insert(DOCTYPE, jobs)
-	trip.insert("Job Execution Log", rows)
+	for rows in told if len(jobs) > 1 else [list(chain(*told))]:
+		trip.insert("Job Execution Log", rows)
 	trip.send()
-	journal.tell_after_commit(rows)
+	journal.tell_after_commit(list(chain(*told)))
 
 
 def _moment_to_wait_for(job) -> datetime | None:
@@ -354,15 +361,15 @@ def _put_in_line(jobs: list, places: Places) -> None:
 		job.update(places.next(job.organization, job.priority), status=states.QUEUED, moves=1)
 
 
-def _first_log_rows(jobs: list) -> list[dict]:
-	"""The same story for each: that it was submitted, and that it stands in line."""
+def _first_log_rows(jobs: list) -> list[list[dict]]:
+	"""The same story for each: that it was submitted, and that it stands in line. By event."""
 	first = jobs[0]
 	told = {"now": first.created_at, "actor": first.owner_user}
 	rows = [log.row(first, states.CREATION.event, None, states.PENDING, **told)]
 	if first.status == states.QUEUED:
 		event = states.transition(states.PENDING, states.QUEUED).event
 		rows.append(log.row(first, event, states.PENDING, states.QUEUED, now=first.created_at + TICK))
-	return rows + [log.retold(row, job) for job in jobs[1:] for row in rows]
+	return [[row, *log.retold(row, jobs[1:])] for row in rows]
 
 
 def _batches(jobs: list) -> Iterator[list]:

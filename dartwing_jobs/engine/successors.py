@@ -68,7 +68,7 @@ def take_over(job, due: datetime, now: datetime) -> str:
 	written = {column: statements.as_text(value) for column, value in failed.items()}
 	successor = frappe._dict(written, **OWN)
 	successor |= {
-		"name": naming.next_job_name(),
+		"name": naming.next_job_name(now),
 		"job_id": str(uuid.uuid4()),
 		"creation": now,
 		"modified": now,

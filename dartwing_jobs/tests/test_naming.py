@@ -56,7 +56,7 @@ def test_an_uncommitted_submit_keeps_nobody_waiting(world):
 def test_names_are_drawn_without_waiting(world):
 	make_job(world.a)
 	started = time.monotonic()
-	naming.next_job_name()
+	naming.next_job_name(clock.now())
 	assert time.monotonic() - started < 0.1
 
 
@@ -96,11 +96,13 @@ def a_process_that_has_not_looked():
 	job_numbers._looked.clear()
 
 
-@pytest.mark.parametrize("draw", [naming.next_job_name, lambda: naming.next_job_names(3)[0]])
+@pytest.mark.parametrize(
+	"draw", [lambda: naming.next_job_name(clock.now()), lambda: naming.next_job_names(3, clock.now())[0]]
+)
 def test_a_restored_sequence_goes_on_behind_all_that_was_given(draw, a_process_that_has_not_looked):
-	before = number_of(naming.next_job_name())
+	before = number_of(naming.next_job_name(clock.now()))
 	job_numbers.keep()
-	given = [number_of(name) for name in naming.next_job_names(50)]
+	given = [number_of(name) for name in naming.next_job_names(50, clock.now())]
 	restore_sequence(before + 1)
 	job_numbers._looked.clear()
 	assert number_of(draw()) > max(given)
@@ -112,7 +114,7 @@ def test_a_restored_sequence_goes_on_behind_all_that_was_given(draw, a_process_t
 def test_a_submit_after_a_restore_takes_a_new_name(world, a_process_that_has_not_looked, submit_one):
 	job_numbers.keep()
 	given = number_of(make_job(world.a).name)
-	naming.next_job_names(10)
+	naming.next_job_names(10, clock.now())
 	frappe.db.commit()
 	restore_sequence(given + 1)
 	job_numbers._looked.clear()
@@ -121,13 +123,13 @@ def test_a_submit_after_a_restore_takes_a_new_name(world, a_process_that_has_not
 
 def test_a_lost_sequence_is_made_again_behind_all_that_was_given(world, a_process_that_has_not_looked):
 	job_numbers.keep()
-	given = number_of(naming.next_job_name())
+	given = number_of(naming.next_job_name(clock.now()))
 	restore_sequence(None)
 	job_numbers._looked.clear()
 	assert number_of(make_job(world.a).name) > given
 	restore_sequence(None)
 	sweep.sweep()
-	assert number_of(naming.next_job_name()) > given
+	assert number_of(naming.next_job_name(clock.now())) > given
 
 
 def test_numbers_that_no_mark_tells_of_are_found_in_names(world):
@@ -136,19 +138,19 @@ def test_numbers_that_no_mark_tells_of_are_found_in_names(world):
 	frappe.db.delete("DefaultValue", {"name": job_numbers.MARK})
 	restore_sequence(None)
 	job_numbers.keep()
-	assert number_of(naming.next_job_name()) > given
+	assert number_of(naming.next_job_name(clock.now())) > given
 
 
 def test_the_mark_changes_nothing_while_nothing_was_restored(a_process_that_has_not_looked):
-	first = number_of(naming.next_job_name())
+	first = number_of(naming.next_job_name(clock.now()))
 	job_numbers.keep()
 	job_numbers._looked.clear()
 	sweep.sweep()
-	assert number_of(naming.next_job_name()) == first + 1
+	assert number_of(naming.next_job_name(clock.now())) == first + 1
 
 
 def test_a_long_number_is_written_in_full(world):
 	restore_sequence(123_456_789_012_345)
 	job_numbers.keep()
 	assert number_of(make_job(world.a).name) >= 123_456_789_012_345
-	assert number_of(naming.next_job_name()) > 123_456_789_012_345
+	assert number_of(naming.next_job_name(clock.now())) > 123_456_789_012_345

@@ -68,6 +68,13 @@ class Claim(NamedTuple):
 	seconds: int
 
 
+def claims_of_all(jobs: list, job_type, if_duplicate: str) -> list[Claim]:
+	"""What jobs that are about to be written must take: most take nothing, and are not asked one by one."""
+	if not cint(job_type.deduplication_window) and not any(map(is_given, jobs)):
+		return []
+	return [claim for job in jobs for claim in claims_of(job, job_type, if_duplicate)]
+
+
 def claims_of(job, job_type, if_duplicate: str = ANSWER) -> list[Claim]:
 	"""What a job that is about to be written must take; also fills in its hash, if its type has a window."""
 	claims, parameters = [], job.input_parameters

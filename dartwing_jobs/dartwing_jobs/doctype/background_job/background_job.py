@@ -66,7 +66,7 @@ class BackgroundJob(JobsDocument):
 		super().set_new_name(force=force, set_child_names=set_child_names)
 
 	def autoname(self):
-		self.name = naming.next_job_name()
+		self.name = naming.next_job_name(clock.now())
 
 	def before_validate(self):
 		self.priority = priorities.from_value(self.priority)
