@@ -72,14 +72,18 @@ def take(count: int) -> list[int]:
 
 
 def _take_one(incarnation: str | None) -> int:
-	"""A fork must not give what its parent has drawn, and nobody what is of a sequence that was replaced."""
-	drawn = _drawn.setdefault((frappe.local.site, os.getpid(), incarnation), deque())
+	drawn = _drawn_ahead(incarnation)
 	try:
 		return drawn.popleft()  # threads may do so at once
 	except IndexError:
 		first, *others = _draw(BLOCK)
 		drawn.extend(others)
 		return first
+
+
+def _drawn_ahead(incarnation: str | None) -> deque[int]:
+	"""A fork must not give what its parent has drawn, and nobody what is of a sequence that was replaced."""
+	return _drawn.setdefault((frappe.local.site, os.getpid(), incarnation), deque())
 
 
 def _draw(count: int) -> list[int]:

@@ -4,13 +4,17 @@ import subprocess
 import sys
 import textwrap
 import time
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from datetime import datetime
+from itertools import pairwise
 
 import frappe
 import pytest
 
 from dartwing_jobs import clock, submit
 from dartwing_jobs.engine import job_numbers, naming, sweep
+from dartwing_jobs.tests.processes import in_other_processes
 from dartwing_jobs.tests.world import REPEATABLE, make_job
 
 OTHER_PROCESS = """
@@ -65,6 +69,38 @@ def test_processes_never_draw_the_same_name(world):
 		name for process in [submit_elsewhere(world.a, 20) for _ in range(4)] for name in names_from(process)
 	]
 	assert len(names) == len(set(names)) == 80
+
+
+def test_a_fork_gives_none_of_the_names_that_its_parent_has_drawn_ahead(site):
+	first = naming.next_job_name(clock.now())
+	theirs = [name for names in in_other_processes(draw_some, (5,), (5,)) for name in names]
+	names = [first, *theirs, *draw_some(5)]
+	assert len(set(names)) == len(names) == 16
+
+
+def draw_some(count: int) -> list[str]:
+	return [naming.next_job_name(clock.now()) for _ in range(count)]
+
+
+def test_threads_never_get_the_same_name(site):
+	"""They share what their process has drawn ahead."""
+	draw_some(1 + len(job_numbers._drawn_ahead(job_numbers._look())))
+	incarnation = job_numbers._look()
+	with ThreadPoolExecutor(4) as pool:
+		taking = [
+			pool.submit(copy_context().run, job_numbers._take_one, incarnation)
+			for _ in range(job_numbers.BLOCK - 1)
+		]
+	assert len({one.result() for one in taking}) == len(taking)
+
+
+def test_names_are_not_taken_from_others_who_draw_in_between(site, monkeypatch):
+	"""Then the numbers do not follow each other."""
+	(asked,) = {job_numbers.NEXT[frappe.db.db_type]}
+	with_gaps = asked.replace(" as number", " * 2 as number", 1)
+	monkeypatch.setitem(job_numbers.NEXT, frappe.db.db_type, with_gaps)
+	numbers = [number_of(name) for name in naming.next_job_names(5, clock.now())]
+	assert [later - earlier for earlier, later in pairwise(numbers)] == [2, 2, 2, 2]
 
 
 @pytest.mark.parametrize("year", [2026, 2027])
@@ -139,6 +175,18 @@ def test_numbers_that_no_mark_tells_of_are_found_in_names(world):
 	restore_sequence(None)
 	job_numbers.keep()
 	assert number_of(naming.next_job_name(clock.now())) > given
+
+
+def test_nothing_is_given_that_was_drawn_from_a_sequence_that_is_gone(world, a_process_that_has_not_looked):
+	"""As after a reinstallation that found no trace of earlier names: others are given these numbers now."""
+	given = number_of(naming.next_job_name(clock.now()))
+	frappe.db.delete("DefaultValue", {"name": job_numbers.MARK})
+	restore_sequence(given + 5)
+	job_numbers.keep()
+	job_numbers._looked.clear()
+	assert number_of(naming.next_job_name(clock.now())) >= given + 5
+	restore_sequence(given + 1000)
+	job_numbers.keep()
 
 
 def test_the_mark_changes_nothing_while_nothing_was_restored(a_process_that_has_not_looked):

@@ -1,5 +1,7 @@
 """The engine's own statements, alone and several in one trip."""
 
+from datetime import timedelta
+
 import frappe
 import pytest
 
@@ -179,18 +181,24 @@ def test_a_commit_does_what_belongs_before_it_and_leaves_the_rest(names):
 	assert done == ["before", "after"]
 
 
-def test_many_rows_are_written_as_they_are(names):
-	"""What all have in common, what differs, what only some have."""
+@pytest.mark.parametrize("count", [1, 3, 4, 20])
+def test_rows_are_written_as_they_are_however_many(names, count):
+	"""What all have in common, what differs, what only some have, what is longer than in the first row."""
 	moment = frappe.utils.now_datetime()
 	new = [
-		{**row(f"{names[0]}-{number}"), "idx": number, "owner": "it's 100%" if number % 2 else None}
-		for number in range(20)
+		{
+			**row(f"{names[0]}-{number:02d}"),
+			"creation": moment,
+			"modified": moment + timedelta(microseconds=number),
+			"owner": 'it\'s 100% \\ "so" 🎉' + "ä" * number if number % 2 else None,
+			"idx": number,
+			"docstatus": 1,
+		}
+		for number in range(count)
 	]
-	new = [{**one, "creation": moment, "modified": moment, "docstatus": 1} for one in new]
 	statements.insert(TABLE, new)
-	columns = ", ".join(f"`{column}`" for column in new[0])
 	found = statements.fetch(
-		f"select {columns} from `tab{TABLE}` where name like %s order by idx", (f"{names[0]}-%",)
+		f"select {', '.join(new[0])} from `tab{TABLE}` where name like %s order by idx", (f"{names[0]}-%",)
 	)
 	assert found == new
 
