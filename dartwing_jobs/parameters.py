@@ -24,6 +24,8 @@ LARGEST_NUMBER = 10**MOST_DIGITS
 # what JSON has, as Python has it; a tuple is written as a list
 TREES = (dict, list, tuple)
 LEAVES = (str, int, float, type(None))
+# made once: there are many to write, and most are short
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 
 
 def store(doc, fieldname: str) -> None:
@@ -43,7 +45,7 @@ def canonical(value, label: str, most_bytes: int | None = None) -> str | None:
 	if not isinstance(parsed, dict):
 		throw(_('{0} must be a JSON object, such as {{"key": "value"}}.').format(_(label)), InvalidJobError)
 	_check_tree(parsed, label)
-	text = json.dumps(parsed, ensure_ascii=False, separators=(",", ":"))
+	text = _encode(parsed)
 	_check_size(text, label, most_bytes)
 	return text
 
