@@ -311,19 +311,21 @@ def call_with_hooks(attempt: Attempt, handler: Callable):
 
 
 def keep_result(attempt: Attempt, result) -> Completion | None:
-	if isinstance(result, Snooze):
-		return keep(attempt, outcomes.snoozed, result.seconds)
-	if attempt.may_wait():
+	if attempt.may_wait() and not isinstance(result, Snooze):
 		return outcomes.completion(attempt, result, attempt.now())
-	return keep(attempt, outcomes.completed, result)
+	return keep(attempt, result)
 
 
-def keep(attempt: Attempt, outcome, *details) -> None:
-	"""Records an outcome together with what the handler wrote, or neither."""
+def keep(attempt: Attempt, result) -> None:
+	"""Records the outcome together with what the handler wrote, or neither."""
+	trip = statements.Trip()
 	with in_our_words():
-		outcome(attempt, *details, attempt.now())
+		if isinstance(result, Snooze):
+			outcomes.snoozed(attempt, result.seconds, attempt.now())
+		else:
+			outcomes.completed(attempt, result, attempt.now(), trip)
 		_expect_what_comes_later(attempt)
-		_commit(attempt)
+		_commit(attempt, trip)
 
 
 @contextlib.contextmanager
@@ -338,10 +340,10 @@ def in_our_words() -> Iterator[None]:
 		raise EndNotStored(f"The handler has ended, but its end could not be stored: {reason}") from error
 
 
-def _commit(attempt: Attempt) -> None:
+def _commit(attempt: Attempt, trip: statements.Trip) -> None:
 	"""The handler's work and its completion are one."""
 	try:
-		statements.commit()
+		trip.commit()
 	except LeaseLost:
 		raise  # nothing was committed
 	except Exception:

@@ -60,7 +60,7 @@ class Batch:
 
 	def write_waiting(self) -> None:
 		"""In the caller's transaction."""
-		completions.write(list(self.waiting.values()))
+		completions.record(list(self.waiting.values()))
 
 	def forget_waiting(self) -> None:
 		"""They are recorded."""
@@ -98,7 +98,7 @@ class Batch:
 		for number, completion in self.waiting.items():
 			try:
 				with attempts.in_our_words():
-					database.own_transaction(completions.write)([completion])
+					database.own_transaction(completions.record)([completion])
 			except Exception as error:
 				attempts.record(self.attempts[number], outcomes.failed, error, frappe.get_traceback())
 

@@ -7,9 +7,11 @@ import pickle
 from typing import NamedTuple
 
 from dartwing_jobs.engine import dependents, runs, statements, states, transitions
+from dartwing_jobs.engine.statements import Trip
 
-HELD = """select name, status from `tabBackground Job`
-	where lease_token = %s and name in ({}) order by name for update"""
+HELD = f"""select name, status, exists (select 1 from `tabBackground Job` child
+	where child.depends_on = job.name and {dependents.WAITING}) as is_waited_for
+	from `tabBackground Job` job where lease_token = %s and name in ({{}}) order by name for update"""
 
 
 class Completion(NamedTuple):
@@ -20,6 +22,17 @@ class Completion(NamedTuple):
 	run: dict  # the row of its Job Run; of one that was started, its name and what its end changes
 	events: list[dict]  # rows for the log: the start, unless it was written; notes; the end
 
+	@property
+	def name(self) -> str:
+		return self.job["name"]
+
+	def status(self) -> str:
+		"""What its job has been until now."""
+		return states.RUNNING if self.is_started else states.QUEUED
+
+	def path(self) -> tuple[str, ...]:
+		return (states.COMPLETED,) if self.is_started else (states.RUNNING, states.COMPLETED)
+
 	def packed(self) -> bytes:
 		return pickle.dumps(tuple(self))
 
@@ -28,47 +41,45 @@ def unpack(record: bytes) -> Completion:
 	return Completion(*pickle.loads(record))
 
 
-def write(completions: list[Completion]) -> list[Completion]:
-	"""Records jobs that one lease holds, in the caller's transaction; returns those that it still held.
+def record(completions: list[Completion]) -> None:
+	"""In the caller's transaction."""
+	trip = Trip()
+	write(completions, trip)
+	trip.send()
+
+
+def write(completions: list[Completion], trip: Trip) -> list[Completion]:
+	"""Lets a trip record jobs that one lease holds; returns those that it still held.
 
 	A job that was taken from its drain, canceled, or recorded by the other process is left out.
 	"""
-	kept = _still_held(completions)
+	found = _held(completions)
+	kept = [one for one in completions if one.name in found and found[one.name].status == one.status()]
 	if kept:
-		_write_jobs(kept)
-		_write_runs(kept)
-		dependents.parents_ended([one.job for one in kept], states.COMPLETED)
+		_write_jobs(kept, trip)
+		_write_runs(kept, trip)
+	for one in kept:
+		if found[one.name].is_waited_for:
+			dependents.release_children(one.name, states.COMPLETED)
 	return kept
 
 
-def _still_held(completions: list[Completion]) -> list[Completion]:
-	names = [one.job["name"] for one in completions]
+def _held(completions: list[Completion]) -> dict:
+	names = [one.name for one in completions]
 	places = ", ".join(["%s"] * len(names))
-	found = {
-		row.name: row.status for row in statements.fetch(HELD.format(places), [completions[0].token, *names])
-	}
-	return [one for one in completions if found.get(one.job["name"]) == _status(one)]
+	rows = statements.fetch(HELD.format(places), [completions[0].token, *names])
+	return {row.name: row for row in rows}
 
 
-def _status(completion: Completion) -> str:
-	return states.RUNNING if completion.is_started else states.QUEUED
+def _write_jobs(completions: list[Completion], trip: Trip) -> None:
+	made = [transitions.Made(one.job, one.path(), one.columns) for one in completions]
+	transitions.apply_each(made, [event for one in completions for event in one.events], trip)
 
 
-def _write_jobs(completions: list[Completion]) -> None:
-	transitions.apply_each(
-		[transitions.Made(one.job, _path(one), one.columns) for one in completions],
-		[event for one in completions for event in one.events],
-	)
-
-
-def _path(completion: Completion) -> tuple[str, ...]:
-	return (states.COMPLETED,) if completion.is_started else (states.RUNNING, states.COMPLETED)
-
-
-def _write_runs(completions: list[Completion]) -> None:
+def _write_runs(completions: list[Completion], trip: Trip) -> None:
 	if new := [one.run for one in completions if not one.is_started]:
-		statements.insert(runs.DOCTYPE, new)
+		trip.insert(runs.DOCTYPE, new)
 	for one in completions:
 		if one.is_started:
 			columns = {column: value for column, value in one.run.items() if column != "name"}
-			statements.update(runs.DOCTYPE, one.run["name"], columns)
+			trip.update(runs.DOCTYPE, one.run["name"], columns)

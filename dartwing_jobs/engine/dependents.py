@@ -56,16 +56,12 @@ BEHIND_MEMBER = f"""force index (idx_job_group) where job_group = %s and positio
 
 
 def parent_ended(parent, parent_status: str) -> None:
-	"""In the transaction that ends a job: its children may run, or follow their own policy."""
-	parents_ended([parent], parent_status)
+	"""In the transaction that ends a job: its children may run, or follow their own policy.
 
-
-def parents_ended(parents: list, parent_status: str) -> None:
-	"""The same for several. Most jobs have no children, so that is asked first, by the smallest question."""
-	with_children = waited_for([parent["name"] for parent in parents])
-	for parent in parents:
-		if parent["name"] in with_children:
-			_follow_here(parent["name"], parent_status)
+	Most jobs have no children, so that is asked first, by the smallest question.
+	"""
+	if waited_for([parent.name]):
+		release_children(parent.name, parent_status)
 
 
 def waited_for(names: list[str]) -> set[str]:
@@ -133,7 +129,7 @@ def _unfinished(parents: set[str]) -> set[str]:
 	return {row.name for row in statements.fetch(UNFINISHED.format(_places(names)), names)}
 
 
-def _follow_here(parent: str, parent_status: str) -> None:
+def release_children(parent: str, parent_status: str) -> None:
 	"""The children, and no further: whoever ends a job must not wait for the end of a long line."""
 	children = _children_of({parent: parent_status})
 	parents = [*_see_to(children), *([parent] if len(children) == BATCH else ())]

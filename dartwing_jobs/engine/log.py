@@ -95,12 +95,12 @@ def retold(row: dict, jobs: list) -> list[dict]:
 	return told
 
 
-def insert_rows(events: list[dict]) -> None:
-	"""Many rows in a few statements."""
+def insert_rows(events: list[dict], trip: statements.Trip | None = None) -> None:
+	"""Many rows in a few statements: now, or when the trip is sent."""
 	if not events:
 		return
 	for start in range(0, len(events), ROWS_AT_ONCE):
-		statements.insert("Job Execution Log", events[start : start + ROWS_AT_ONCE])
+		(trip or statements).insert("Job Execution Log", events[start : start + ROWS_AT_ONCE])
 	journal.tell_after_commit(events)
 
 

@@ -40,11 +40,11 @@ ENDED = {**RELEASED, "unique_key": None, "next_retry_at": None}
 NO_ERROR = {"error_message": None, "error_type": None, "error_class": None}
 
 
-def completed(attempt, result, now: datetime) -> None:
-	"""At once, together with what the handler wrote."""
+def completed(attempt, result, now: datetime, trip: statements.Trip) -> None:
+	"""By a trip that also commits what the handler wrote."""
 	if attempt.was_shown:
 		attempt.be_started()
-	if not completions.write([completion(attempt, result, now)]):
+	if not completions.write([completion(attempt, result, now)], trip):
 		raise attempt.lease_lost()
 
 

@@ -61,6 +61,11 @@ def update(doctype: str, name: str, columns: dict, guard: dict | None = None) ->
 	return execute(*_update(doctype, name, columns, guard or {})) == 1
 
 
+def update_each(doctype: str, changes: dict[str, dict]) -> None:
+	"""Sets columns of many rows by their names, the same columns of all, in one statement."""
+	execute(*_update_each(doctype, changes))
+
+
 def commit() -> None:
 	"""The first half of `frappe.db.commit`.
 
@@ -94,6 +99,9 @@ class Trip:
 	def update_or_raise(self, doctype: str, name: str, columns: dict, guard: dict, error: Exception) -> None:
 		"""Raises when it is sent, if the row no longer has what `guard` says; nothing behind it is done."""
 		self.writes.append(Write(*_update(doctype, name, columns, guard), error))
+
+	def update_each(self, doctype: str, changes: dict[str, dict]) -> None:
+		self.execute(*_update_each(doctype, changes))
 
 	def send(self) -> None:
 		"""Also what is sent with an error is gone from here."""
@@ -241,6 +249,36 @@ def _insert_what_differs(doctype: str, values: dict[str, list]) -> tuple[str, li
 		with new_rows ({_named(different)}) as (values {_places(different)})
 		select {", ".join([_named(different), *["%s"] * len(same)])} from new_rows"""
 	return statement, [*_in_rows(different), *same.values()]
+
+
+def _update_each(doctype: str, changes: dict[str, dict]) -> tuple[str, list]:
+	return (_update_by_place if _is_mariadb() else _update_by_record)(doctype, changes)
+
+
+def _update_by_place(doctype: str, changes: dict[str, dict]) -> tuple[str, list]:
+	"""MariaDB finds the value of a row by the place of its name. What all rows get is said once."""
+	names, rows = list(changes), list(changes.values())
+	places = ", ".join(["%s"] * len(names))
+	assignments, values = [], []
+	for column, first in rows[0].items():
+		each = [row[column] for row in rows]
+		if all(value == first for value in each):
+			assignments.append(f"`{column}` = %s")
+			values.append(first)
+		else:
+			assignments.append(f"`{column}` = elt(field(name, {places}), {places})")
+			values += [*names, *each]
+	statement = f"update `tab{doctype}` set {', '.join(assignments)} where name in ({places})"
+	return statement, [*values, *names]
+
+
+def _update_by_record(doctype: str, changes: dict[str, dict]) -> tuple[str, list]:
+	"""PostgreSQL reads records of the table's own types from JSON."""
+	columns = next(iter(changes.values()))
+	assignments = ", ".join([f"`{column}` = changed.`{column}`" for column in columns])
+	statement = f"""update `tab{doctype}` as target set {assignments}
+		from json_populate_recordset(null::`tab{doctype}`, %s) as changed where target.name = changed.name"""
+	return statement, [json.dumps([{"name": name, **row} for name, row in changes.items()], default=str)]
 
 
 def _send_as_one(writes: list[Write]) -> None:

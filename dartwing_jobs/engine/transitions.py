@@ -109,16 +109,16 @@ def apply_to_all(
 		_tell(job, to_status, now, columns)
 
 
-def apply_each(made: list[Made], events: list[dict]) -> None:
-	"""The moves of jobs that the caller has locked, and the rows of their stories, in a few statements.
+def apply_each(made: list[Made], events: list[dict], trip: statements.Trip) -> None:
+	"""The moves of jobs that the caller has locked, and the rows of their stories, by a trip.
 
 	All change the same columns.
 	"""
 	for one in made:
 		for from_status, to_status in pairwise((one.job["status"], *one.path)):
 			states.transition(from_status, to_status)  # raises if there is no such move
-	statements.update_each("Background Job", {one.job["name"]: one.columns for one in made})
-	log.insert_rows(events)
+	trip.update_each("Background Job", {one.job["name"]: one.columns for one in made})
+	log.insert_rows(events, trip)
 	for one in made:
 		_tell_of_path(one)
 

@@ -351,7 +351,8 @@ class _Process:
 	def _record_ended(self, token: str) -> None:
 		records = self.board.records_of(token)
 		if records:
-			_write_completions([completions.unpack(record) for record in records.values()])
+			ended = [completions.unpack(record) for record in records.values()]
+			database.own_transaction(completions.record)(ended)
 			self.board.note_recorded(token, list(records))
 
 	def _give_back(self, work: Work) -> None:
@@ -466,11 +467,6 @@ def _flags_from_redis(worker: str, rq_queue: str) -> int:
 	if foreign or any(waiting[name] for name in served if name != own):
 		return flags | WANTED
 	return flags
-
-
-@database.own_transaction
-def _write_completions(ended: list[completions.Completion]) -> None:
-	completions.write(ended)
 
 
 @database.own_transaction

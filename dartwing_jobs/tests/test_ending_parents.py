@@ -35,7 +35,9 @@ def test_it_is_not_forgotten(world):
 	parent = submit(REPEATABLE, None, world.a).name
 	frappe.db.commit()
 	attempt = start_job(parent)
-	outcomes.completed(attempt, None, clock.now())  # nobody waits for it yet
+	trip = statements.Trip()
+	outcomes.completed(attempt, None, clock.now(), trip)  # nobody waits for it yet
+	trip.send()
 	with beside(submit_child, (world.a, parent)) as results:
 		wait_for_child_of(parent)
 		frappe.db.commit()
