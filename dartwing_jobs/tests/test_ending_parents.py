@@ -5,7 +5,7 @@ import time
 import frappe
 
 from dartwing_jobs import clock, submit
-from dartwing_jobs.engine import database, outcomes
+from dartwing_jobs.engine import database, outcomes, statements
 from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests.processes import beside
 from dartwing_jobs.tests.world import REPEATABLE, stored_status
