@@ -8,7 +8,7 @@ import time
 import frappe
 
 from dartwing_jobs.engine import attempt as attempts
-from dartwing_jobs.engine import completions, database, lease, outcomes
+from dartwing_jobs.engine import completions, database, lease, lost, outcomes
 from dartwing_jobs.engine.attempt import Attempt
 from dartwing_jobs.engine.completions import Completion
 
@@ -85,6 +85,10 @@ class Batch:
 		"""Whether the jobs that are to be recorded, or else the first one, are held by our lease."""
 		number = next(iter(self.waiting), 0)
 		return lease.is_held(self.attempts[number].job.name, self.token)
+
+	def give_back(self) -> None:
+		"""All of it, begun by nobody, if it is ours at all."""
+		lost.give_back([one.job.name for one in self.attempts], self.token, self.attempts[0].is_started)
 
 	def give_back_rest(self) -> None:
 		"""What was not begun, before anything else is done."""

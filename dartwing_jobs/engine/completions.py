@@ -60,7 +60,7 @@ def write(completions: list[Completion], trip: Trip) -> list[Completion]:
 		_write_runs(kept, trip)
 	for one in kept:
 		if found[one.name].is_waited_for:
-			dependents.release_children(one.name, states.COMPLETED)
+			dependents.see_to_children(one.name, states.COMPLETED)
 	return kept
 
 

@@ -20,6 +20,7 @@ from dartwing_jobs.engine import (
 	troubles,
 )
 from dartwing_jobs.engine.groups import memberships
+from dartwing_jobs.engine.observing import reports
 from dartwing_jobs.engine.order import Places
 from dartwing_jobs.engine.promote import COLUMNS
 from dartwing_jobs.engine.rules import job_types
@@ -61,7 +62,7 @@ def parent_ended(parent, parent_status: str) -> None:
 	Most jobs have no children, so that is asked first, by the smallest question.
 	"""
 	if waited_for([parent.name]):
-		release_children(parent.name, parent_status)
+		see_to_children(parent.name, parent_status)
 
 
 def waited_for(names: list[str]) -> set[str]:
@@ -129,7 +130,18 @@ def _unfinished(parents: set[str]) -> set[str]:
 	return {row.name for row in statements.fetch(UNFINISHED.format(_places(names)), names)}
 
 
-def release_children(parent: str, parent_status: str) -> None:
+def see_to_children(parent: str, parent_status: str) -> None:
+	"""If one of them cannot be changed, its parent ends all the same: the sweep comes to them."""
+	try:
+		with transitions.both_or_neither():
+			_follow_here(parent, parent_status)
+	except Exception as error:
+		if database.is_conflict(error) or database.has_lost_transaction(error):
+			raise
+		reports.to_log(f"The children of {parent} are left to the sweep", error)
+
+
+def _follow_here(parent: str, parent_status: str) -> None:
 	"""The children, and no further: whoever ends a job must not wait for the end of a long line."""
 	children = _children_of({parent: parent_status})
 	parents = [*_see_to(children), *([parent] if len(children) == BATCH else ())]

@@ -7,6 +7,7 @@ import gc
 import random
 import sys
 import time
+from collections.abc import Callable
 
 import frappe
 from frappe import _
@@ -41,6 +42,8 @@ from dartwing_jobs.engine.watchdog import Watchdog
 LOOK_SECONDS = 0.5
 # a lingering drain listens this long at a time, before it looks whether somebody else needs its worker
 LISTEN_SECONDS = 0.05
+# a commit whose connection was lost arrives within this, or never
+DOUBTFUL_SECONDS = 10
 
 
 @reports.masked
@@ -87,17 +90,26 @@ class Drain:
 		self.started_jobs = 0
 		self.is_over = False  # whether this process may run no more
 		self.pace = Pace()
+		# what was claimed by the transaction that is under way; and what may have been, by one that failed
+		self.claimed: list[Batch] = []
+		self.doubtful: list[tuple[float, Batch]] = []
 		# as the first job finds them; a process that is not a worker's own is not replaced
 		self.surroundings = Surroundings() if rq_queue else None
 
 	def run(self) -> None:
-		while self.look():
+		is_online = self.look()
+		while is_online:
 			if self.run_due():
 				self.worked_at = time.monotonic()
 			if self.must_leave() or not self.wait_for_more():
 				self.leave()
 				return
+			is_online = self.can_go_on() or self.look()
 		bell.leave_to_others(self.rq_queue)
+
+	def can_go_on(self) -> bool:
+		"""Whether there is work without looking: whoever rings has usually put a job in line before."""
+		return not self.must_look() and claim.is_waiting(self.turns.job_queues)
 
 	def look(self) -> bool:
 		"""At what changes slowly: pauses, what is due or fires, dead leases. False when the engine is off."""
@@ -106,6 +118,7 @@ class Drain:
 			return False
 		self.serve()
 		duties = troubles.Duties()
+		duties.do(self.return_what_is_doubtful)
 		duties.do(sweep.reap_expired)
 		duties.do(ticks.fire_due, self.forget_what_it_read)
 		duties.do(holds.release_what_may_run, self.turns.job_queues, self.facts)
@@ -160,14 +173,11 @@ class Drain:
 
 		def end_and_take() -> Batch | None:
 			ended.write_waiting()
-			following = self.take()
-			if following and self.watchdog:
-				self.watchdog.announce(following.attempts)
-			return following
+			return self.take()
 
 		try:
 			frappe.set_user("Administrator")
-			following = database.own_transaction(end_and_take, lambda _batch: not ended.is_held())()
+			following = self.in_own_transaction(end_and_take, lambda _batch: not ended.is_held())
 		except Exception as error:
 			reports.to_log("A drain could not record the ends of jobs and claim others together", error)
 			database.rollback()
@@ -187,11 +197,28 @@ class Drain:
 		while True:
 			self.taken = None
 			try:
-				return database.own_transaction(self.take, lambda batch: bool(batch and batch.is_held()))()
+				return self.in_own_transaction(self.take, lambda batch: bool(batch and batch.is_held()))
 			except Exception as error:
 				if self.taken is None or database.is_conflict(error) or database.is_lost_connection(error):
 					raise
 				self.set_aside(self.taken, error)
+
+	def in_own_transaction(self, take: Callable[[], Batch | None], is_committed: Callable) -> Batch | None:
+		"""What was claimed by a transaction that failed may still be ours: its commit may arrive late."""
+		self.claimed = []
+		batch = None
+		try:
+			batch = database.own_transaction(take, is_committed)()
+			return batch
+		finally:
+			until = time.monotonic() + DOUBTFUL_SECONDS
+			self.doubtful += [(until, one) for one in self.claimed if one is not batch]
+
+	def return_what_is_doubtful(self) -> None:
+		for until, batch in list(self.doubtful):
+			batch.give_back()
+			if time.monotonic() > until:
+				self.doubtful.remove((until, batch))
 
 	def set_aside(self, job_name: str, error: Exception) -> None:
 		"""Every drain of the queue would fail at the same job, and none would reach the next."""
@@ -273,7 +300,11 @@ class Drain:
 		self.is_used = True
 		for number, attempt in enumerate(held):
 			attempt.number, attempt.surroundings = number, self.surroundings
-		return Batch(held, self.watchdog)
+		if self.watchdog:
+			self.watchdog.announce(held)
+		batch = Batch(held, self.watchdog)
+		self.claimed.append(batch)
+		return batch
 
 	def make_room(self, ended: Batch) -> None:
 		"""What was held by the limits of a job that has ended may run now."""

@@ -30,6 +30,13 @@ def hand_back(job_name: str, lease_token: str) -> bool:
 	return _record(job_name, lease_token, None, outcomes.handed_back, LOST)
 
 
+def give_back(job_names: list[str], lease_token: str, is_started: bool) -> None:
+	"""Jobs that were claimed together, or one that was started, and that have not begun."""
+	lease.give_back(job_names, lease_token)
+	for name in job_names if is_started else ():
+		hand_back(name, lease_token)
+
+
 def reclaim(job_name: str, lease_token: str) -> bool:
 	"""Its lease is over. A Running job was lost; of a Queued one it is not known whether it has begun."""
 	if record_loss(job_name, lease_token):

@@ -422,9 +422,9 @@ class _Process:
 			self._record_ended(work.token)
 			for number in work.numbers(RUNS, SHOWN, ENDING):
 				self._end_attempt(work, number)
-			self._return(work.held, work.names(NOT_BEGUN, TAKEN_BACK))
+			lost.give_back(work.names(NOT_BEGUN, TAKEN_BACK), work.token, work.held.is_started)
 		if following := self.board.following():
-			self._return(following, following.names())
+			lost.give_back(following.names(), following.token, following.is_started)
 		if self.board.has_failed:
 			self._wait_after_failure()
 		bell.fall_asleep(self.rq_queue)  # one that only waited was waited for as well
@@ -438,12 +438,6 @@ class _Process:
 			lost.record_timeout(job.name, work.token, began, error)
 		else:
 			lost.record_loss(job.name, work.token, began)
-
-	def _return(self, held: Held, names: list[str]) -> None:
-		"""Jobs that were not begun, to where they came from."""
-		lease.give_back(names, held.token)
-		for name in names if held.is_started else ():
-			lost.hand_back(name, held.token)
 
 	def _wait_after_failure(self) -> None:
 		"""Who comes next may fail, too. Raises while the database does not answer, to be tried again."""

@@ -275,6 +275,22 @@ def test_a_part_of_retention_that_fails_does_not_stop_the_others(world, queue, m
 	assert frappe.get_all("Job Trouble", pluck="failures") == [1]
 
 
+def test_a_child_that_cannot_be_released_does_not_undo_its_parent(world, queue):
+	"""The end of a parent is written together with what follows for its children."""
+	parent = _submit(world, queue)
+	stuck, other = (_submit(world, queue, depends_on=parent) for _ in range(2))
+	with refusing_to_change(stuck):
+		run_all_due(queue)
+		assert stored_status(parent) == "Completed"
+		sweep.sweep()
+		assert stored_status(stuck) == "Pending"
+	frappe.db.delete("Job Trouble")
+	frappe.db.commit()
+	sweep.sweep()
+	run_all_due(queue)
+	assert [stored_status(name) for name in (stuck, other)] == ["Completed"] * 2
+
+
 def _submit(world, queue: str, **options) -> str:
 	job = submit(REPEATABLE, {"steps": 0}, world.a, job_queue=queue, **options).name
 	frappe.db.commit()
