@@ -283,20 +283,21 @@ def _update_by_record(doctype: str, changes: dict[str, dict]) -> tuple[str, list
 
 def _send_as_one(writes: list[Write]) -> None:
 	"""As one compound statement of MariaDB. The server itself stops in it: a commit may come behind."""
-	statement = "; ".join([_part(write, place) for place, write in enumerate(writes)])
 	values = [value for write in writes for value in write.values]
+	parts = "; ".join([_part(write, place, bool(values)) for place, write in enumerate(writes)])
 	try:
-		_send(f"begin not atomic {statement}; end", values)
+		_send(f"begin not atomic {parts}; end", values)
 	except Exception as error:
-		number, *_others, text = error.args or (None, "")
-		if number != SIGNALED or not str(text).startswith(STOPPED_AT):
+		text = str(error.args[-1]) if error.args[:1] == (SIGNALED,) else ""
+		if not text.startswith(STOPPED_AT):
 			raise
 		raise writes[int(text.removeprefix(STOPPED_AT))].error from error
 
 
-def _part(write: Write, place: int) -> str:
-	# the driver reads a percent sign as the place of a value, unless there are no values at all
-	statement = write.statement if write.values else write.statement.replace("%", "%%")
+def _part(write: Write, place: int, has_company: bool) -> str:
+	"""Beside statements with values the driver reads each percent sign as the place of one."""
+	is_plain = has_company and not write.values
+	statement = write.statement.replace("%", "%%") if is_plain else write.statement
 	if not write.error:
 		return statement
 	stop = f"signal sqlstate '45000' set message_text = '{STOPPED_AT}{place}'"

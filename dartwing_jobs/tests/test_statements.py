@@ -97,6 +97,27 @@ def test_nothing_is_sent_before_the_trip(names, trips):
 	assert written == (7, 1, "100%")
 
 
+def test_a_percent_sign_is_one_also_on_a_trip_without_values(names):
+	statements.insert(TABLE, [row(names[0])])
+	trip = statements.Trip()
+	for column in ("owner", "modified_by"):
+		trip.execute(f"update `tab{TABLE}` set {column} = '100%' where name = '{names[0]}'")
+	trip.send()
+	assert frappe.db.get_value(TABLE, names[0], ["owner", "modified_by"]) == ("100%", "100%")
+
+
+def test_an_error_that_has_nothing_to_do_with_the_database_is_told_as_it_is(monkeypatch):
+	def fail(*_args) -> None:
+		raise Refused("of test")
+
+	trip = statements.Trip()
+	for _ in range(2):
+		trip.execute("savepoint of_test")
+	monkeypatch.setattr(statements, "_send", fail)
+	with pytest.raises(Refused, match="of test"):
+		trip.send()
+
+
 def test_what_was_sent_is_not_sent_again(names, trips):
 	trip = statements.Trip()
 	trip.insert(TABLE, [row(names[0])])
