@@ -1,5 +1,7 @@
 """A commit whose answer is lost: what it kept is found, what it did not keep is done again, nothing twice."""
 
+import time
+
 import frappe
 import pytest
 
@@ -134,6 +136,23 @@ def test_a_job_that_was_started_is_run(world, arrives_after):
 		assert started.job.name == job
 		attempts.run(started)
 	frappe.db.rollback()
+	assert frappe.db.get_value("Background Job", job, ["status", "attempt"]) == ("Completed", 1)
+
+
+def test_a_job_that_was_started_by_a_late_commit_is_given_back(world):
+	"""The worker looks before the commit arrives, and so believes that it has no job."""
+	queue = make_queue()
+	job = submit(REPEATABLE, {}, world.a, job_queue=queue).name
+	frappe.db.commit()
+	with commit_proxy.connected(0.3) as proxy:
+		worker = drain.Drain(None, None, [queue])
+		assert worker.look()
+		proxy.is_armed = True
+		assert worker.take_apart() is None
+		time.sleep(0.6)
+	assert worker.look()
+	assert frappe.db.get_value("Background Job", job, ["status", "attempt"]) == ("Queued", 0)
+	worker.run_due()
 	assert frappe.db.get_value("Background Job", job, ["status", "attempt"]) == ("Completed", 1)
 
 
