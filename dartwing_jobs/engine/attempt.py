@@ -13,6 +13,7 @@ import frappe
 from dartwing_jobs import clock, parameters
 from dartwing_jobs.engine import (
 	claim,
+	completions,
 	database,
 	fresh,
 	lease,
@@ -25,7 +26,7 @@ from dartwing_jobs.engine import (
 	states,
 	transitions,
 )
-from dartwing_jobs.engine.completions import Completion
+from dartwing_jobs.engine.completions import Completion, InDoubt
 from dartwing_jobs.engine.facts import Facts
 from dartwing_jobs.engine.handling import commit_guard, handlers, inputs, job_hooks, write_guard
 from dartwing_jobs.engine.handling.context import JobContext, Snooze, bounded_cost
@@ -180,6 +181,9 @@ class Attempt:
 			return False
 		return not (self.surroundings.was_used or self.watchdog.has_sent_statements())
 
+	def may_be_recorded_unasked(self) -> bool:
+		return not (self.is_started or self.was_shown or self.has_children)
+
 	def now(self) -> datetime:
 		return self.watch.now() if self.watch else clock.now()
 
@@ -318,14 +322,36 @@ def keep_result(attempt: Attempt, result) -> Completion | None:
 
 def keep(attempt: Attempt, result) -> None:
 	"""Records the outcome together with what the handler wrote, or neither."""
-	trip = statements.Trip()
 	with in_our_words():
 		if isinstance(result, Snooze):
 			outcomes.snoozed(attempt, result.seconds, attempt.now())
-		else:
-			outcomes.completed(attempt, result, attempt.now(), trip)
-		_expect_what_comes_later(attempt)
+			_commit(attempt, statements.Trip())
+		elif not (attempt.may_be_recorded_unasked() and _complete_unasked(attempt, result)):
+			_complete(attempt, result)
+	_do_what_waits(attempt)
+
+
+def _complete(attempt: Attempt, result) -> None:
+	trip = statements.Trip()
+	if attempt.was_shown:
+		attempt.be_started()
+	if not completions.write([outcomes.completion(attempt, result, attempt.now())], trip):
+		raise attempt.lease_lost()
+	_commit(attempt, trip)
+
+
+def _complete_unasked(attempt: Attempt, result) -> bool:
+	"""In one round trip; False, and nothing recorded, when something has to be asked first."""
+	trip, completion = statements.Trip(), outcomes.completion(attempt, result, attempt.now())
+	if not completions.is_plain(completion):
+		return False
+	completions.write_unasked(completion, trip)
+	try:
 		_commit(attempt, trip)
+	except InDoubt:
+		return False
+	completions.tell([completion])
+	return True
 
 
 @contextlib.contextmanager
@@ -342,15 +368,20 @@ def in_our_words() -> Iterator[None]:
 
 def _commit(attempt: Attempt, trip: statements.Trip) -> None:
 	"""The handler's work and its completion are one."""
+	_expect_what_comes_later(attempt)
 	try:
 		trip.commit()
-	except LeaseLost:
+	except (LeaseLost, InDoubt):
 		raise  # nothing was committed
 	except Exception:
 		waiting = database.waiting_for_commit()
 		if lease.is_held(attempt.job.name, attempt.lease_token):
 			raise
 		database.wait_for_commit(waiting)  # only the answer was lost
+
+
+def _do_what_waits(attempt: Attempt) -> None:
+	_expect_what_comes_later(attempt)
 	database.do_what_waits(f"{attempt.job.name}: after its commit")
 
 

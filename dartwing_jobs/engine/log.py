@@ -30,6 +30,7 @@ DETAILS = (
 	"cost_cents",
 )
 ROWS_AT_ONCE = 1000
+DOCTYPE = "Job Execution Log"
 
 
 def write(job, event: str, from_status: str | None, to_status: str, **told) -> None:
@@ -95,13 +96,24 @@ def retold(row: dict, jobs: list) -> list[dict]:
 	return told
 
 
-def insert_rows(events: list[dict], trip: statements.Trip | None = None) -> None:
-	"""Many rows in a few statements: now, or when the trip is sent."""
-	if not events:
-		return
+def insert_rows(events: list[dict]) -> None:
+	"""Many rows in a few statements, now."""
+	trip = statements.Trip()
+	add_rows(events, trip)
+	trip.send()
+	tell(events)
+
+
+def add_rows(events: list[dict], trip: statements.Trip) -> None:
+	"""The same when the trip is sent."""
 	for start in range(0, len(events), ROWS_AT_ONCE):
-		(trip or statements).insert("Job Execution Log", events[start : start + ROWS_AT_ONCE])
-	journal.tell_after_commit(events)
+		trip.insert(DOCTYPE, events[start : start + ROWS_AT_ONCE])
+
+
+def tell(events: list[dict]) -> None:
+	"""What they say is said in the journal, too, after the commit."""
+	if events:
+		journal.tell_after_commit(events)
 
 
 def _told_by(source) -> dict:

@@ -9,7 +9,6 @@ from dartwing_jobs import settings
 from dartwing_jobs.engine import (
 	bell,
 	burials,
-	completions,
 	database,
 	dependents,
 	order,
@@ -40,16 +39,8 @@ ENDED = {**RELEASED, "unique_key": None, "next_retry_at": None}
 NO_ERROR = {"error_message": None, "error_type": None, "error_class": None}
 
 
-def completed(attempt, result, now: datetime, trip: statements.Trip) -> None:
-	"""By a trip that also commits what the handler wrote."""
-	if attempt.was_shown:
-		attempt.be_started()
-	if not completions.write([completion(attempt, result, now)], trip):
-		raise attempt.lease_lost()
-
-
 def completion(attempt, result, now: datetime) -> Completion:
-	"""The same as data, to be recorded soon."""
+	"""What is to be recorded of a handler that has ended well."""
 	context, job = attempt.context, attempt.job
 	# what the handler put into its context, or what it returned
 	came_out = {"output": outputs.stored(context.output or result)}

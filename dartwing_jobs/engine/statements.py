@@ -100,6 +100,10 @@ class Trip:
 		"""Raises when it is sent, if the row no longer has what `guard` says; nothing behind it is done."""
 		self.writes.append(Write(*_update(doctype, name, columns, guard), error))
 
+	def execute_or_raise(self, statement: str, values: Values, error: Exception) -> None:
+		"""Raises when it is sent, if it does not touch just one row."""
+		self.writes.append(Write(statement, values, error))
+
 	def update_each(self, doctype: str, changes: dict[str, dict]) -> None:
 		self.execute(*_update_each(doctype, changes))
 

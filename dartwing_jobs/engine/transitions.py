@@ -109,16 +109,15 @@ def apply_to_all(
 		_tell(job, to_status, now, columns)
 
 
-def apply_each(made: list[Made], events: list[dict], trip: statements.Trip) -> None:
-	"""The moves of jobs that the caller has locked, and the rows of their stories, by a trip.
-
-	All change the same columns.
-	"""
+def check_each(made: list[Made]) -> None:
+	"""Raises if the table has no such moves."""
 	for one in made:
 		for from_status, to_status in pairwise((one.job["status"], *one.path)):
-			states.transition(from_status, to_status)  # raises if there is no such move
-	trip.update_each("Background Job", {one.job["name"]: one.columns for one in made})
-	log.insert_rows(events, trip)
+			states.transition(from_status, to_status)
+
+
+def tell_each(made: list[Made]) -> None:
+	"""Those who follow the moves of jobs, for moves that are written by a trip."""
 	for one in made:
 		_tell_of_path(one)
 

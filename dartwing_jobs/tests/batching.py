@@ -16,10 +16,12 @@ from dartwing_jobs.engine import control, database
 from dartwing_jobs.engine.drain import Drain
 from dartwing_jobs.engine.handling.handlers import job_handler
 from dartwing_jobs.engine.pace import REMEMBERED
+from dartwing_jobs.engine.submit import submit
 from dartwing_jobs.engine.watchdog import Watchdog
 from dartwing_jobs.tests import effects
 from dartwing_jobs.tests.processes import connect_anew
 from dartwing_jobs.tests.workers import children_of, is_alive, wait_until
+from dartwing_jobs.tests.world import REPEATABLE
 
 LEASE_SECONDS = 3
 RQ_QUEUE = "long"  # which no worker of the tests serves
@@ -105,6 +107,10 @@ def act(parameters: dict, context) -> dict | None:
 	if cancel := parameters.get("cancel"):
 		with database.beside():
 			control.cancel(cancel)
+			frappe.db.commit()
+	if child := parameters.get("child"):
+		with database.beside():
+			submit(REPEATABLE, {}, context.organization, job_id=child, depends_on=context.job_name)
 			frappe.db.commit()
 	time.sleep(parameters.get("sleep", 0))
 	if parameters.get("in_c"):

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import uuid
 
 import frappe
 import pytest
@@ -203,6 +204,17 @@ def test_one_that_lost_its_job_keeps_nothing_and_its_neighbours_keep_all(batch, 
 	assert [stored(name).status for name in names] == ["Completed", "Canceled", "Completed"]
 	assert [len(effects.left_by(name)) for name in names] == [1, 0, 1]
 	assert events_of(job) == ["job.created", "job.enqueued", "job.canceled"]
+
+
+@pytest.mark.parametrize("order", [{}, {"leave": 1}], ids=["wrote nothing", "wrote"])
+def test_a_child_that_comes_while_its_parent_runs_is_released(batch, queue, order):
+	"""When they were claimed, the parent had none."""
+	child = str(uuid.uuid4())
+	names = batch({}, {**order, "child": child}, {})
+	with batching.drain(queue, batch.job_type) as drain:
+		drain.wait()
+	assert [stored(name).status for name in names] == ["Completed"] * 3
+	assert frappe.db.get_value("Background Job", {"job_id": child}, "status") == "Queued"
 
 
 def _with_cancel(job: str) -> str:

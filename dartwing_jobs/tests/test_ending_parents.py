@@ -5,7 +5,7 @@ import time
 import frappe
 
 from dartwing_jobs import clock, submit
-from dartwing_jobs.engine import database, outcomes, statements
+from dartwing_jobs.engine import completions, database, outcomes
 from dartwing_jobs.testing import start_job
 from dartwing_jobs.tests.processes import beside
 from dartwing_jobs.tests.world import REPEATABLE, stored_status
@@ -35,9 +35,7 @@ def test_it_is_not_forgotten(world):
 	parent = submit(REPEATABLE, None, world.a).name
 	frappe.db.commit()
 	attempt = start_job(parent)
-	trip = statements.Trip()
-	outcomes.completed(attempt, None, clock.now(), trip)  # nobody waits for it yet
-	trip.send()
+	completions.record([outcomes.completion(attempt, None, clock.now())])  # nobody waits for it yet
 	with beside(submit_child, (world.a, parent)) as results:
 		wait_for_child_of(parent)
 		frappe.db.commit()
