@@ -43,19 +43,21 @@ class Stopwatch:
 
 	def __init__(self):
 		utc = utc_now()
-		self.reading = _reading_of(utc)
+		self.reading, self.elapsed = _reading_of(utc), 0
 		self.started = site_time_of(utc)
 
 	def now(self) -> datetime:
 		"""Site time."""
-		return site_time_of(self.reading.now())
+		self.elapsed = _counted() - self.reading.counted
+		return site_time_of(EPOCH + timedelta(microseconds=self.reading.microseconds + self.elapsed // 1000))
 
 	def microseconds(self) -> int:
 		"""When it was made, since 1970."""
 		return self.reading.microseconds
 
 	def seconds(self) -> float:
-		return (_counted() - self.reading.counted) / SECOND_NS
+		"""Until it was last asked for the time: the two agree, also in the hour that comes twice."""
+		return self.elapsed / SECOND_NS
 
 
 def now() -> datetime:

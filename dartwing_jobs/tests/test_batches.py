@@ -99,7 +99,7 @@ def test_each_has_its_own_true_story(batch, queue, file):
 		assert (
 			0.002
 			<= run.duration_seconds
-			== pytest.approx((run.finished_at - run.started_at).total_seconds(), abs=0.001)
+			== pytest.approx((run.finished_at - run.started_at).total_seconds(), abs=0.00001)
 		)
 		assert ended is None or ended <= job.started_at, "they run one after the other"
 		assert job.lease_token is None
