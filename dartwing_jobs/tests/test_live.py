@@ -10,7 +10,7 @@ from frappe.utils.background_jobs import create_job_id, get_queue
 
 from dartwing_jobs import clock, submit, submit_many
 from dartwing_jobs.engine import bell, control, drain
-from dartwing_jobs.tests.workers import start_worker, stop_worker
+from dartwing_jobs.tests.workers import last_words, start_worker, stop_worker
 from dartwing_jobs.tests.world import REPEATABLE, make_job_type, make_organization, stored_status
 
 HANDLERS, LIVE = "dartwing_jobs.tests.handlers", "dartwing_jobs.tests.live_handlers"
@@ -56,7 +56,7 @@ def until(condition, seconds: float = 30):
 		if value := condition():
 			return value
 		time.sleep(0.02)
-	raise AssertionError(f"waited {seconds} seconds in vain")
+	raise AssertionError(f"waited {seconds} seconds in vain; the workers' last words:\n{last_words()}")
 
 
 def until_ended(*job_names: str) -> None:

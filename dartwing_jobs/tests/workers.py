@@ -122,10 +122,10 @@ def wait_until(condition: Callable, seconds: float = 60, sweeping: bool = True, 
 		if value := condition():
 			return value
 		time.sleep(every)
-	raise AssertionError(f"waited {seconds} seconds in vain; the workers' last words:\n{_last_words()}")
+	raise AssertionError(f"waited {seconds} seconds in vain; the workers' last words:\n{last_words()}")
 
 
-def _last_words() -> str:
+def last_words() -> str:
 	OUTPUT.seek(max(0, OUTPUT.seek(0, os.SEEK_END) - 6000))
 	return OUTPUT.read().decode(errors="replace")
 
