@@ -57,10 +57,10 @@ class Watch:
 			self.connection.cursor_factory = self.kind_for(type(plain))
 		else:
 			self.connection.cursor = lambda kind=None: self.kind_for(kind or type(plain))(self.connection)
+			self._notice_all_that_is_sent()
 		self.cursor = db._cursor = self.connection.cursor()
 		self.cursor.dartwing_own = plain
 		self.driver = self._as_the_driver_knows_it()
-		self.answer = self._last_answer()
 
 	def is_on(self, db) -> bool:
 		return db is self.db and db._conn is self.connection
@@ -75,11 +75,8 @@ class Watch:
 		return is_same and self._as_the_driver_knows_it() == self.driver
 
 	def must_ask(self) -> bool:
-		"""Whether anything has been sent, also what no watch has seen.
-
-		psycopg2 has begun a transaction then, and PyMySQL has another answer.
-		"""
-		return self.has_seen_any or self._transaction() != IDLE or self._last_answer() is not self.answer
+		"""Whether anything has been sent, also past all cursors: psycopg2 has begun a transaction then."""
+		return self.has_seen_any or self._transaction() != IDLE
 
 	def may_ask(self) -> bool:
 		return self._transaction() != FAILED
@@ -87,14 +84,20 @@ class Watch:
 	def start_over(self) -> None:
 		"""Forgets what the engine has sent between two jobs."""
 		self.is_in_doubt = self.has_seen_any = False
-		self.answer = self._last_answer()
+
+	def _notice_all_that_is_sent(self) -> None:
+		"""The drivers of MariaDB send by this method, whichever cursor was used, and if none was."""
+		send = getattr(self.connection.query, "dartwing_plain", self.connection.query)
+
+		def query(*args, **kwargs):
+			self.has_seen_any = True
+			return send(*args, **kwargs)
+
+		query.dartwing_plain = send
+		self.connection.query = query
 
 	def _transaction(self) -> int:
 		return self.connection.get_transaction_status() if self.is_psycopg else IDLE
-
-	def _last_answer(self):
-		"""PyMySQL keeps it, whoever asked."""
-		return getattr(self.connection, "_result", None)
 
 	def _as_the_driver_knows_it(self) -> tuple:
 		"""The session behind the connection, and what the driver itself knows about transactions."""
