@@ -290,6 +290,7 @@ def call_handler(attempt: Attempt):
 	try:
 		return call_with_hooks(attempt, handler)
 	finally:
+		attempt.watchdog.take_back()  # what is asked now is the engine's question, and may not take long
 		attempt.poison(surroundings.changed_by_job())
 
 

@@ -157,6 +157,7 @@ ADD_COLUMNS = """() => { const there = cur_list.fields.map(([name]) => name);
 	["project_id", "progress"].filter((name) => !there.includes(name))
 		.forEach((name) => cur_list.fields.push([name, cur_list.doctype]));
 	cur_list.setup_columns(); cur_list.refresh() }"""
+SHOW_ONLY = "name => cur_list.filter_area.add('Background Job', 'name', '=', name)"
 DRAW_CHART = (
 	"""() => { cur_list.build_chart_args("project_id", ["progress"], "Bar"); cur_list.make_chart() }"""
 )
@@ -168,6 +169,8 @@ def test_a_chart_of_a_report_draws_texts(look_as, planted):
 	seen = look_as("Administrator")
 	seen.open("List", "Background Job", "Report")
 	seen.page.wait_for_function(IS_LIST, arg=["Background Job", "Report"])
+	seen.page.evaluate(SHOW_ONLY, planted["Background Job"])  # among many, labels are cut
+	seen.settle()
 	seen.page.evaluate(ADD_COLUMNS)
 	seen.settle()
 	seen.page.evaluate(DRAW_CHART)
@@ -178,6 +181,8 @@ def test_a_chart_of_a_report_draws_texts(look_as, planted):
 		seen.settle()
 	assert "onerror=ran(" in seen.page.evaluate("() => cur_list.$charts_wrapper.text()")
 	assert_that_nothing_ran(seen)
+	seen.page.evaluate("() => cur_list.filter_area.clear()")  # Desk remembers it
+	seen.settle()
 
 
 @pytest.mark.parametrize("doctype", DOCTYPES)
