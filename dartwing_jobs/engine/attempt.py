@@ -172,6 +172,11 @@ class Attempt:
 	def lease_lost(self) -> LeaseLost:
 		return LeaseLost(f"{self.job.name} is no longer ours")
 
+	def take_back(self) -> None:
+		"""The handler has ended."""
+		if self.watchdog:
+			self.watchdog.take_back()
+
 	def may_wait(self) -> bool:
 		"""Whether its completion may be recorded a little later: it has left nothing in the database.
 
@@ -274,7 +279,7 @@ def call_watched(attempt: Attempt):
 	try:
 		return call_handler(attempt)
 	finally:
-		attempt.watchdog.take_back()
+		attempt.take_back()
 		attempt.was_shown = attempt.watchdog.finish(attempt.number)
 
 
@@ -290,7 +295,7 @@ def call_handler(attempt: Attempt):
 	try:
 		return call_with_hooks(attempt, handler)
 	finally:
-		attempt.watchdog.take_back()  # what is asked now is the engine's question, and may not take long
+		attempt.take_back()  # what is asked now is the engine's question, and may not take long
 		attempt.poison(surroundings.changed_by_job())
 
 
