@@ -91,7 +91,7 @@ class Attempt:
 		self.is_started = True
 
 	def be_started(self) -> None:
-		"""In the transaction that ends it: by now its job is Running, whoever has seen to that."""
+		"""In the transaction that ends it: by now its job is Running, by the drain or by the watchdog."""
 		if self.is_started:
 			return
 		row = self.was_shown and claim.read_held(self.job.name, self.lease_token)
@@ -180,7 +180,7 @@ class Attempt:
 	def may_wait(self) -> bool:
 		"""Whether its completion may be recorded a little later: it has left nothing in the database.
 
-		Without a watchdog nobody would record it if the next handler took long.
+		Without a watchdog it would stay unrecorded while the next handler takes long.
 		"""
 		if not self.watchdog or self.was_shown or self.is_poisoned:
 			return False

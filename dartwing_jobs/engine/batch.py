@@ -87,7 +87,7 @@ class Batch:
 		return lease.is_held(self.attempts[number].job.name, self.token)
 
 	def give_back(self) -> None:
-		"""All of it, begun by nobody, if it is ours at all."""
+		"""All of it, of which no job has begun, if our lease holds it at all."""
 		lost.give_back([one.job.name for one in self.attempts], self.token, self.attempts[0].is_started)
 
 	def give_back_rest(self) -> None:

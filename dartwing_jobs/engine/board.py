@@ -225,7 +225,7 @@ class Board:
 	def _enter(
 		self, place: int, number: int, state: int, moment: int, offset: int = 0, length: int = 0
 	) -> None:
-		"""The state last: whoever reads it after a kill finds the rest."""
+		"""The state last: after a kill the rest is there if the state is."""
 		at = place + ENTRIES_AT + number * ENTRY.size
 		ENTRY.pack_into(self.memory, at, time.monotonic(), moment, offset, length)
 		self._mark(place, number, state)

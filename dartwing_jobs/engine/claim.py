@@ -180,7 +180,7 @@ def _select(database: str) -> str:
 
 
 def _ranks(end: str, job_queues: list[str]) -> dict[str, int]:
-	"""For each queue in which somebody waits: the rank of the first one ("min") or the last one ("max")."""
+	"""For each queue in which a job waits: the rank of the first one ("min") or the last one ("max")."""
 	if not job_queues:
 		return {}
 	columns = ", ".join(f"{FOUND.format(end)} as key{number}" for number in range(len(job_queues)))

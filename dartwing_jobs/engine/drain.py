@@ -108,7 +108,7 @@ class Drain:
 		bell.leave_to_others(self.rq_queue)
 
 	def can_go_on(self) -> bool:
-		"""Whether there is work without looking: whoever rings has usually put a job in line before."""
+		"""Whether there is work without looking: a ring usually follows a job that was put in line."""
 		return not self.must_look() and claim.is_waiting(self.turns.job_queues)
 
 	def look(self) -> bool:
@@ -244,7 +244,7 @@ class Drain:
 		return bool(self.surroundings) and not self.surroundings.is_connected()
 
 	def room(self) -> int:
-		"""How many jobs to claim. Without a watchdog nobody would give back what waits behind a long one."""
+		"""How many jobs to claim. Only a watchdog gives back what waits behind a long one."""
 		return self.pace.room if self.watchdog else 1
 
 	def choose(self, jobs: list) -> Batch | None:

@@ -58,7 +58,7 @@ def waiting_of(job_names: list[str], lease_token: str) -> set[str]:
 def give_back(job_names: list[str], lease_token: str, is_doubtful: bool = False) -> int:
 	"""Puts jobs that were not begun back to their places; returns how many.
 
-	Where nobody knows whether one has begun (`is_doubtful`), it is claimed alone next.
+	If it is not known whether one has begun (`is_doubtful`), it is claimed alone next.
 	"""
 	if not job_names:
 		return 0

@@ -268,25 +268,27 @@ def test_whoever_has_to_do_with_the_database_is_recorded_at_once(world, queue, h
 	assert stored_status(name) == ("Running" if waits else "Completed")
 
 
-def completion_waits(queue: str) -> bool:
+def watched_drain(queue: str) -> Drain:
+	"""In a process of its own."""
 	watchdog = Watchdog(RQ_QUEUE)
 	database.read_committed()
 	watchdog.learn_lease(60)
 	one = Drain(RQ_QUEUE, watchdog, [queue])
 	one.look()
-	batch = one.take_apart()
-	completion = attempts.run(batch.begin_next())
-	watchdog.stop()
+	one.turns.since_low = 0  # the turn of low priorities is a short one
+	return one
+
+
+def completion_waits(queue: str) -> bool:
+	one = watched_drain(queue)
+	completion = attempts.run(one.take_apart().begin_next())
+	one.watchdog.stop()
 	return completion is not None
 
 
 def failing_claim(queue: str) -> None:
 	"""The drain records one that has ended, and cannot claim the next."""
-	watchdog = Watchdog(RQ_QUEUE)
-	database.read_committed()
-	watchdog.learn_lease(60)
-	one = Drain(RQ_QUEUE, watchdog, [queue])
-	one.look()
+	one = watched_drain(queue)
 	batch = one.take_apart()
 	one.run_batch(batch)
 	assert batch.waiting, "its end is to be recorded with the next claim"
@@ -302,7 +304,7 @@ def failing_claim(queue: str) -> None:
 	following = one.end_and_take(batch)
 	assert following.attempts
 	following.record_waiting()
-	watchdog.stop()
+	one.watchdog.stop()
 
 
 def test_the_end_of_a_job_does_not_depend_on_the_claim_of_the_next(batch, queue):
@@ -324,16 +326,15 @@ def test_a_batch_is_a_fair_share_of_what_waits(batch, queue):
 
 def die_after_the_claim(queue: str, job_type: str) -> None:
 	"""In a process of its own: killed between the commit that claims jobs and the first of them."""
-	watchdog = Watchdog(RQ_QUEUE)
-	database.read_committed()
-	watchdog.learn_lease(60)
-	one = Drain(RQ_QUEUE, watchdog, [queue])
+	one = watched_drain(queue)
+	know_by_short_runs(one, job_type)
+	one.take_apart()
+	os.kill(os.getpid(), signal.SIGKILL)
+
+
+def know_by_short_runs(one: Drain, job_type: str) -> None:
 	for _ in range(pace.REMEMBERED):
 		one.pace.note(job_type, 0.001)
-	one.look()
-	one.turns.since_low = 0
-	watchdog.announce(one.take_apart().attempts)
-	os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("count", [1, COUNT])
@@ -350,11 +351,8 @@ def test_what_was_claimed_and_not_begun_pays_nothing(batch, queue, count):
 
 def take_first(queue: str, job_type: str) -> tuple[int, bool]:
 	"""How many a drain claims that knows the type by many short runs, and whether they are started."""
-	one = Drain(RQ_QUEUE, Watchdog(RQ_QUEUE), [queue])
-	for _ in range(pace.REMEMBERED):
-		one.pace.note(job_type, 0.001)
-	one.look()
-	one.turns.since_low = 0  # the turn of low priorities is a short one
+	one = watched_drain(queue)
+	know_by_short_runs(one, job_type)
 	held = one.take_apart().attempts
 	one.watchdog.stop()
 	return len(held), held[0].is_started
