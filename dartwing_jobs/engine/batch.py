@@ -20,7 +20,8 @@ SURE_SECONDS = 0.04
 
 class Batch:
 	def __init__(self, held: list[Attempt], watchdog=None):
-		self.attempts, self.watchdog = held, watchdog
+		self.attempts: list[Attempt | None] = held  # without those that were canceled, or taken from us
+		self.watchdog = watchdog
 		self.token, self.limits = held[0].lease_token, held[0].limits
 		self.next = 0
 		self.waiting: dict[int, Completion] = {}  # by their numbers
@@ -94,7 +95,8 @@ class Batch:
 		"""What was not begun, before anything else is done."""
 		if self.next < len(self.attempts):
 			taken = self.watchdog.take_rest(self.token)
-			lease.give_back([self.attempts[number].job.name for number in taken], self.token)
+			rest = [self.attempts[number] for number in taken]
+			lease.give_back([one.job.name for one in rest if one], self.token)
 			self.watchdog.note_recorded(self.token, taken)
 
 	def _record_each(self) -> None:

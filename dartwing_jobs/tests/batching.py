@@ -30,6 +30,7 @@ RQ_QUEUE = "long"  # which no worker of the tests serves
 class OneDrain:
 	def __init__(self, pid: int):
 		self.pid = pid
+		self.status: int | None = None  # as the system tells it when the process has ended
 
 	def watchdogs(self) -> list[int]:
 		return children_of(self.pid)
@@ -43,6 +44,12 @@ class OneDrain:
 
 	def is_alive(self) -> bool:
 		return is_alive(self.pid)
+
+	def ended_well(self) -> bool:
+		"""Waits for its end; whether no error was raised."""
+		if self.status is None:
+			self.status = os.waitpid(self.pid, 0)[1]
+		return self.status == 0
 
 	def wait(self, seconds: float = 30) -> None:
 		wait_until(lambda: not self.is_alive(), seconds, sweeping=False)
@@ -60,18 +67,20 @@ def process(work: Callable[[str, str], None], queue: str, job_type: str) -> Iter
 	site = frappe.local.site
 	pid = os.fork()
 	if pid == 0:
+		code = 1
 		try:
 			connect_anew(site)
 			work(queue, job_type)
+			code = 0
 		finally:
-			os._exit(0)
+			os._exit(code)
 	one = OneDrain(pid)
 	try:
 		yield one
 	finally:
 		if one.is_alive():
 			one.kill_with_watchdog()
-		os.waitpid(pid, 0)
+		one.ended_well()
 
 
 def _run_what_is_due(queue: str, job_type: str) -> None:

@@ -236,6 +236,19 @@ def test_one_that_is_canceled_before_its_turn_is_not_run(batch, queue, file):
 	assert [stored(name).status for name in names[:-1]] == ["Completed"] * (COUNT - 1)
 
 
+def test_what_was_canceled_is_not_given_back(batch, queue):
+	"""The drain knows of the cancel when it leaves the rest of its batch to others."""
+	names = batch(*[{"sleep": 0.015, "leave": 1}] * 4, {"exit": 1}, {}, {})
+	given = frappe.parse_json(frappe.db.get_value("Background Job", names[0], "input_parameters"))
+	order = frappe.as_json({**given, "cancel": names[-1]})
+	frappe.db.set_value("Background Job", names[0], "input_parameters", order)
+	with batching.drain(queue, batch.job_type) as drain:
+		drain.wait()
+	assert drain.ended_well(), "the drain itself has seen to all of them"
+	assert [stored(name).status for name in names] == [*["Completed"] * 4, "Queued", "Queued", "Canceled"]
+	assert (stored(names[-2]).line, stored(names[-1]).line) == (queue, None)
+
+
 def test_one_that_ends_its_process_leaves_the_others_as_they_are(batch, queue):
 	names = batch(*orders(3, {"exit": 1}), max_retries=1)
 	with batching.drain(queue, batch.job_type) as drain:
