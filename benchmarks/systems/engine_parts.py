@@ -7,13 +7,13 @@ JOB_QUEUE = "q:default"
 # what is timed, in the order of a job's life; a part's time excludes the parts that it calls
 STEPS = (
 	("promote", "dartwing_jobs.engine.promote.promote_due"),
-	("claim", "dartwing_jobs.engine.claim.Turns.take_next"),
+	("claim", "dartwing_jobs.engine.claim.Turns.take"),
 	("start", "dartwing_jobs.engine.attempt.start"),
 	("fresh context", "dartwing_jobs.engine.fresh.become"),
 	("permission check", "dartwing_jobs.engine.facts.Facts.refusal"),
 	("handler and its hooks", "dartwing_jobs.engine.attempt.call_handler"),
-	("finish", "dartwing_jobs.engine.outcomes.completed"),
-	("commit", "dartwing_jobs.engine.statements.commit"),
+	("finish", "dartwing_jobs.engine.outcomes.completion"),
+	("commit", "dartwing_jobs.engine.statements.Trip.commit"),
 	("statements on their way and in the database", "dartwing_jobs.engine.statements._send"),
 )
 
