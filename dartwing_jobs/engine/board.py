@@ -174,9 +174,6 @@ class Board:
 			if self.memory[FOLLOWING] == number:
 				return held
 
-	def is_recorded(self, number: int) -> bool:
-		return self.memory[self._place(HELD) + STATES_AT + number] == RECORDED
-
 	@contextmanager
 	def _turn(self) -> Iterator[int]:
 		"""One of both processes at a time; with the place that counts."""
